@@ -1,0 +1,34 @@
+-- Version 1 to 2: retry_guards, so that a manual retry can tell whether a later
+-- job has run on the same key since.
+
+CREATE TABLE retry_guards (
+    key          TEXT    NOT NULL,
+    seq          INTEGER NOT NULL,
+    overtaken_by TEXT,
+    PRIMARY KEY (key, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX retry_guards_open ON retry_guards (key, seq) WHERE overtaken_by IS NULL;
+CREATE INDEX retry_guards_job ON retry_guards (seq);
+
+-- Jobs that ended before this version: a later one that was ever claimed and
+-- names the same key has overtaken them.
+INSERT INTO retry_guards (key, seq, overtaken_by)
+SELECT held.value, ended.seq,
+       (SELECT later.id FROM jobs later, json_each(later.holds) theirs
+         WHERE later.seq > ended.seq AND later.token > 0 AND theirs.value = held.value
+         ORDER BY later.seq LIMIT 1)
+  FROM jobs ended, json_each(ended.holds) held
+ WHERE ended.status IN ('failed', 'cancelled');
+
+DROP TRIGGER jobs_delete;
+
+CREATE TRIGGER jobs_delete BEFORE DELETE ON jobs
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: an unfinished job cannot be deleted; cancel it first')
+     WHERE OLD.status IN ('pending', 'claimed');
+    SELECT RAISE(FAIL, 'jobq: a job that another job waits on cannot be deleted')
+     WHERE EXISTS (SELECT 1 FROM jobs WHERE waiting_on = OLD.id);
+    DELETE FROM job_events WHERE job_id = OLD.id;
+    DELETE FROM retry_guards WHERE seq = OLD.seq;
+END;

@@ -1,0 +1,394 @@
+-- jobq schema, version 2.
+--
+-- This file is the only copy of the schema and the contract for programs in
+-- any language. It needs nothing beyond a stock SQLite 3.37.
+--
+-- A program that is not jobq may do exactly two things here:
+--
+--   1. queue a job, on its own transaction:
+--        INSERT INTO jobs (id, type, payload) VALUES (?, ?, ?);
+--      plus, if wanted: priority, run_at, max_attempts, timeout, waiting_on,
+--      correlation_id, idempotency_key ('' means "no key, never a duplicate";
+--      NULL means "the type's own rule"), holds (a JSON array of lane keys
+--      such as '["lane:reports"]');
+--   2. read: the tables, and the views at the end of this file.
+--
+-- Everything else goes through jobq. Times are INTEGER milliseconds since
+-- 1970-01-01 UTC. Durations are INTEGER milliseconds.
+
+-- ---------------------------------------------------------------------------
+-- jobq_meta: facts about this database. schema_version is kept here and not in
+-- PRAGMA user_version because the application may own that one. Every write
+-- transaction of jobq reads it again, so an old process never writes into a
+-- schema that has moved on.
+-- ---------------------------------------------------------------------------
+CREATE TABLE jobq_meta (
+    key   TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '2');
+
+-- ---------------------------------------------------------------------------
+-- jobs: one row per job, whatever its type. Adding a type never changes this.
+--
+--                        claim
+--   INSERT ──► pending ─────────► claimed ───────► completed
+--                │ ▲ ▲               │ │ ▲
+--         cancel │ │ └── reschedule ─┘ │ └── take over (decided rows only)
+--                │ │     release       │
+--                │ │     reclaim       ├─► failed ────► claimed  (retry of a
+--                ▼ │                   │     │           decided row)
+--           cancelled ◄────────────────┘     │
+--                │ └── retry ──► pending ◄───┘
+--
+-- The same machine is `src/state.rs`; a test compares the two pair by pair.
+--
+-- Small columns come first and the big ones last: SQLite has to walk past a
+-- value's overflow pages to reach a column that is stored behind it.
+-- ---------------------------------------------------------------------------
+CREATE TABLE jobs (
+    -- Order of acceptance. AUTOINCREMENT, because a plain rowid may be used
+    -- again after the newest row is pruned, and order must never go back.
+    seq              INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The job's name: a ULID, or what the caller brought (letters, digits, `-`
+    -- and `_`, at most 64; checked when the row is admitted).
+    id               TEXT    NOT NULL UNIQUE CHECK (id <> ''),
+    type             TEXT    NOT NULL CHECK (type <> ''),
+    -- CHECKs are written without function calls, which would cost every INSERT
+    -- a statement journal, and with OR instead of IN, which would build a
+    -- temporary table for every row.
+    status           TEXT    NOT NULL DEFAULT 'pending'
+                     CHECK (status = 'pending' OR status = 'claimed' OR status = 'completed'
+                            OR status = 'failed' OR status = 'cancelled'),
+    -- Why a pending job is not running yet; exactly one reason at a time, taken
+    -- in this order, so that "claimable" is one indexed word:
+    --   new       inserted by plain SQL, not yet validated and admitted by jobq
+    --   waiting   for the job in waiting_on
+    --   delayed   run_at was given and has not come
+    --   backoff   rescheduled after a failure; run_at has not come
+    --   held      another job is before it on one of its holds
+    --   ready     claimable now
+    gate             TEXT    DEFAULT 'new'
+                     CHECK (gate = 'ready' OR gate = 'new' OR gate = 'waiting' OR gate = 'delayed'
+                            OR gate = 'backoff' OR gate = 'held'),
+    -- Higher runs first; equal priorities run in order of seq.
+    priority         INTEGER NOT NULL DEFAULT 0
+                     CHECK (priority BETWEEN -2147483648 AND 2147483647),
+    attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    max_attempts     INTEGER NOT NULL DEFAULT 3 CHECK (max_attempts >= 1),
+    -- Fencing token: grows at every claim, never goes back. Every write on a
+    -- claimed job names it.
+    token            INTEGER NOT NULL DEFAULT 0 CHECK (token >= 0),
+    -- Number of this job's newest event.
+    event_seq        INTEGER NOT NULL DEFAULT 1,
+    cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
+    -- Signs of life since the claim. Leases are judged by this number standing
+    -- still on the judge's own clock; heartbeat_at is for people to read.
+    heartbeat        INTEGER NOT NULL DEFAULT 0,
+    created_at       INTEGER NOT NULL
+                     DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
+    run_at           INTEGER,
+    locked_at        INTEGER,
+    heartbeat_at     INTEGER,
+    claimed_at       INTEGER,
+    completed_at     INTEGER,
+    -- NULL until admitted: then the type's default unless the inserter gave one.
+    timeout          INTEGER CHECK (timeout > 0),
+    backoff_base     INTEGER CHECK (backoff_base >= 0),
+    backoff_max      INTEGER CHECK (backoff_max >= 0),
+    locked_by        TEXT,
+    -- The job this one still waits for; NULL once that one has completed.
+    waiting_on       TEXT,
+    idempotency_key  TEXT,
+    correlation_id   TEXT,
+    -- sha256 (hex) over the stored bytes of payload: detects damage.
+    payload_hash     TEXT,
+    -- JSON array of the hold keys this job has while unfinished; NULL = none.
+    holds            TEXT,
+    last_error       TEXT,
+    -- {"percent":…,"message":…} as last reported by the handler.
+    progress         TEXT,
+    -- Whatever the handler wants its next attempt to find.
+    checkpoint       TEXT,
+    result           TEXT,
+    -- Set by decide: what the job will do, durable. A decided job is never run
+    -- again; whoever comes next applies it.
+    outcome          TEXT,
+    payload          TEXT    NOT NULL,
+
+    CHECK ((status = 'pending') = (gate IS NOT NULL)),
+    CHECK (gate = 'new' OR payload_hash IS NOT NULL),
+    CHECK (locked_by IS NULL OR status = 'claimed'),
+    CHECK (status <> 'claimed' OR locked_by IS NOT NULL OR outcome IS NOT NULL),
+    CHECK (status <> 'pending' OR outcome IS NULL),
+    CHECK ((completed_at IS NOT NULL) = (status NOT IN ('pending', 'claimed')))
+) STRICT;
+
+-- The index a claim walks holds claimable rows and nothing else: finished,
+-- delayed, waiting and held rows cost it nothing. Type comes first, so that
+-- rows of a type nobody here handles are never visited.
+CREATE INDEX jobs_ready ON jobs (type, priority DESC, seq) WHERE gate = 'ready';
+
+-- Rows to be promoted when their time comes.
+CREATE INDEX jobs_due ON jobs (run_at) WHERE gate IN ('delayed', 'backoff');
+-- A backoff that lies farther away than the longest one possible was computed
+-- by a clock that has since been set back: such a row is due.
+CREATE INDEX jobs_backoff_cap ON jobs (run_at - backoff_max) WHERE gate = 'backoff';
+
+-- Plain-SQL rows that no jobq process has admitted yet.
+CREATE INDEX jobs_new ON jobs (type, seq) WHERE gate = 'new';
+
+CREATE INDEX jobs_waiting_on ON jobs (waiting_on) WHERE waiting_on IS NOT NULL;
+
+-- Decided jobs whose owner is gone: to be applied by whoever comes.
+CREATE INDEX jobs_unowned ON jobs (run_at) WHERE status = 'claimed' AND locked_by IS NULL;
+
+-- Uniqueness among unfinished jobs: the database refuses a second one.
+CREATE UNIQUE INDEX jobs_active_key ON jobs (type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
+      AND status IN ('pending', 'claimed');
+-- For unique = always, which also looks at finished jobs that are still kept.
+CREATE INDEX jobs_finished_key ON jobs (type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
+      AND status NOT IN ('pending', 'claimed');
+
+-- Listing and counting, by status and by type. One index for both, because
+-- every index is one more page to write for every job: a list by type alone
+-- walks it once per status. The rowid is the implied last column, so each
+-- stretch is also in order of seq.
+CREATE INDEX jobs_by_status ON jobs (status, type);
+CREATE INDEX jobs_finished ON jobs (completed_at) WHERE completed_at IS NOT NULL;
+
+-- ---------------------------------------------------------------------------
+-- job_holds: keys of unfinished jobs ("path:out/a.json", "lane:reports").
+-- Holders of a key run one at a time, in order of seq.
+-- ---------------------------------------------------------------------------
+CREATE TABLE job_holds (
+    key    TEXT    NOT NULL,
+    seq    INTEGER NOT NULL,
+    job_id TEXT    NOT NULL,
+    -- 1 while the job is claimed.
+    active INTEGER NOT NULL DEFAULT 0 CHECK (active IN (0, 1)),
+    PRIMARY KEY (key, seq)
+) STRICT, WITHOUT ROWID;
+
+-- Two claimed jobs on one key are impossible, whatever the code above does.
+CREATE UNIQUE INDEX job_holds_active ON job_holds (key) WHERE active = 1;
+
+-- ---------------------------------------------------------------------------
+-- retry_guards: for each failed or cancelled job that had holds, whether a
+-- later job on the same key has been claimed since. If so, a manual retry is
+-- refused: it would undo what the later job did.
+-- ---------------------------------------------------------------------------
+CREATE TABLE retry_guards (
+    key          TEXT    NOT NULL,
+    seq          INTEGER NOT NULL,
+    overtaken_by TEXT,
+    PRIMARY KEY (key, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX retry_guards_open ON retry_guards (key, seq) WHERE overtaken_by IS NULL;
+CREATE INDEX retry_guards_job ON retry_guards (seq);
+
+-- ---------------------------------------------------------------------------
+-- job_events: what happened, append-only, written in the transaction of what
+-- it tells. id is global (follow it), seq counts per job and never resets.
+-- ---------------------------------------------------------------------------
+CREATE TABLE job_events (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id  TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    type    TEXT    NOT NULL
+            CHECK (type = 'queued' OR type = 'claimed' OR type = 'completed' OR type = 'failed'
+                   OR type = 'progress' OR type = 'decided' OR type = 'rescheduled' OR type = 'released'
+                   OR type = 'worker_lost' OR type = 'reclaimed' OR type = 'cancelled' OR type = 'retried'),
+    data    TEXT,
+    at      INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX job_events_job ON job_events (job_id, seq);
+
+-- ---------------------------------------------------------------------------
+-- effects: what decided jobs will do (planned) and have done (applied) to
+-- files under the root. The latest applied effect of a path is what the disk
+-- should hold. Rows outlive their jobs: see prune.
+-- ---------------------------------------------------------------------------
+CREATE TABLE effects (
+    id           INTEGER PRIMARY KEY,
+    job_id       TEXT    NOT NULL,
+    path         TEXT    NOT NULL,
+    op           TEXT    NOT NULL CHECK (op IN ('put', 'remove')),
+    state        TEXT    NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'applied')),
+    -- What must be at path when the effect is applied: 'absent', or a sha256.
+    precondition TEXT    NOT NULL,
+    -- Size, mtime, ctime and inode of that content as noted at decide, so that
+    -- a large file need not be hashed under the write lock. JSON.
+    observed     TEXT,
+    -- For a put: the new content, and the staged file that carries it.
+    sha256       TEXT,
+    size         INTEGER,
+    stage        TEXT,
+    -- The file as apply left it: the fast path of reconcile.
+    mtime        INTEGER,
+    inode        INTEGER,
+    -- The id of the event that completed the job: orders effects by when they
+    -- were applied, whatever the clock did.
+    applied_in   INTEGER,
+    CHECK ((op = 'put') = (sha256 IS NOT NULL)),
+    CHECK ((op = 'put') = (size IS NOT NULL)),
+    CHECK ((state = 'applied') = (applied_in IS NOT NULL))
+) STRICT;
+
+CREATE INDEX effects_job ON effects (job_id);
+CREATE INDEX effects_latest ON effects (path, applied_in);
+
+-- ---------------------------------------------------------------------------
+-- owners: who claimed. Written with a process's first claim; read to find out
+-- whether that process is still alive.
+-- ---------------------------------------------------------------------------
+CREATE TABLE owners (
+    locked_by  TEXT    NOT NULL PRIMARY KEY,
+    machine_id TEXT    NOT NULL,
+    boot_id    TEXT    NOT NULL,
+    pid        INTEGER NOT NULL,
+    -- The file this process keeps locked while it lives, beside the database.
+    lock_file  TEXT    NOT NULL,
+    started_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- ---------------------------------------------------------------------------
+-- Triggers: the state machine, enforced for every writer in every language.
+-- They refuse before the row is touched, with RAISE(FAIL): the offending row is
+-- never changed, and statements that cannot leave half a row behind need no
+-- journal of their own (RAISE(FAIL) would cost every write one).
+-- ---------------------------------------------------------------------------
+
+-- A job starts pending, unowned and untried …
+CREATE TRIGGER jobs_insert BEFORE INSERT ON jobs
+WHEN NEW.status <> 'pending' OR NEW.attempts <> 0 OR NEW.token <> 0 OR NEW.locked_by IS NOT NULL
+  OR NEW.outcome IS NOT NULL OR NEW.event_seq <> 1 OR NEW.cancel_requested <> 0
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: a job is inserted as pending, with attempts and token 0 and no lock or outcome');
+END;
+
+-- … and its first event says so.
+CREATE TRIGGER jobs_queued AFTER INSERT ON jobs
+BEGIN
+    INSERT INTO job_events (job_id, seq, attempt, type, at)
+    VALUES (NEW.id, 1, 0, 'queued', NEW.created_at);
+END;
+
+CREATE TRIGGER jobs_fixed BEFORE UPDATE OF seq, id, type, payload, created_at ON jobs
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: seq, id, type, payload and created_at of a job never change; queue a new job instead');
+END;
+
+CREATE TRIGGER jobs_transition BEFORE UPDATE OF status, token, locked_by, outcome ON jobs
+WHEN NOT CASE OLD.status
+    WHEN 'pending' THEN
+        -- claim: a new token, one more attempt
+        (NEW.status = 'claimed' AND NEW.token = OLD.token + 1 AND NEW.attempts = OLD.attempts + 1
+             AND NEW.locked_by IS NOT NULL AND NEW.outcome IS NULL)
+        -- cancel; or an update that leaves the state as it is
+        OR (NEW.status IN ('cancelled', 'pending') AND NEW.token = OLD.token)
+    WHEN 'claimed' THEN
+        -- decide, apply by its owner, or letting go of the lease
+        (NEW.token = OLD.token AND NEW.status = 'claimed'
+             AND (NEW.locked_by IS OLD.locked_by OR (NEW.locked_by IS NULL AND OLD.outcome IS NOT NULL))
+             AND (NEW.outcome IS OLD.outcome OR OLD.outcome IS NULL))
+        -- take over: only what is decided may change hands while claimed
+        OR (NEW.token = OLD.token + 1 AND NEW.status = 'claimed' AND OLD.outcome IS NOT NULL
+             AND NEW.outcome IS OLD.outcome AND NEW.attempts = OLD.attempts)
+        -- complete, fail
+        OR (NEW.token = OLD.token AND NEW.status IN ('completed', 'failed') AND NEW.outcome IS OLD.outcome)
+        -- reschedule, release, reclaim, cancel: not once it is decided
+        OR (NEW.token = OLD.token AND NEW.status IN ('pending', 'cancelled') AND OLD.outcome IS NULL
+             AND NEW.outcome IS NULL)
+    WHEN 'failed' THEN
+        -- retry; of a decided job: decided again, never pending
+        NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
+        AND (NEW.status = 'failed'
+             OR (NEW.status = 'pending' AND OLD.outcome IS NULL AND NEW.attempts = 0)
+             OR (NEW.status = 'claimed' AND OLD.outcome IS NOT NULL AND NEW.locked_by IS NULL))
+    WHEN 'cancelled' THEN
+        NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
+        AND (NEW.status = 'cancelled' OR (NEW.status = 'pending' AND NEW.attempts = 0))
+    ELSE
+        NEW.status = OLD.status AND NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
+END
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: illegal transition; the state machine is drawn in schema.sql');
+END;
+
+-- No job silently disappears: only finished ones can be deleted, and only when
+-- nothing waits on them. What belongs to the job goes with it.
+CREATE TRIGGER jobs_delete BEFORE DELETE ON jobs
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: an unfinished job cannot be deleted; cancel it first')
+     WHERE OLD.status IN ('pending', 'claimed');
+    SELECT RAISE(FAIL, 'jobq: a job that another job waits on cannot be deleted')
+     WHERE EXISTS (SELECT 1 FROM jobs WHERE waiting_on = OLD.id);
+    DELETE FROM job_events WHERE job_id = OLD.id;
+    DELETE FROM retry_guards WHERE seq = OLD.seq;
+END;
+
+-- ---------------------------------------------------------------------------
+-- Views: the six questions, each one SELECT away. Times are readable here.
+-- ---------------------------------------------------------------------------
+
+-- What work is outstanding right now?
+CREATE VIEW jobq_outstanding AS
+SELECT type, status, gate, count(*) AS jobs,
+       strftime('%Y-%m-%dT%H:%M:%fZ', min(created_at) / 1000.0, 'unixepoch') AS oldest
+  FROM jobs
+ WHERE status IN ('pending', 'claimed')
+ GROUP BY type, status, gate;
+
+-- What failed and why?
+CREATE VIEW jobq_failed AS
+SELECT id, type, attempts, last_error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', completed_at / 1000.0, 'unixepoch') AS failed_at
+  FROM jobs
+ WHERE status = 'failed'
+ ORDER BY completed_at DESC;
+
+-- Is anything stuck? No sign of life for five minutes.
+CREATE VIEW jobq_stuck AS
+SELECT id, type, locked_by, attempts,
+       strftime('%Y-%m-%dT%H:%M:%fZ', locked_at / 1000.0, 'unixepoch') AS locked_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', heartbeat_at / 1000.0, 'unixepoch') AS last_sign_of_life
+  FROM jobs
+ WHERE status = 'claimed'
+   AND coalesce(heartbeat_at, locked_at, 0)
+       < CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER) - 300000;
+
+-- How long do jobs take?
+CREATE VIEW jobq_durations AS
+SELECT type, count(*) AS jobs,
+       min(completed_at - claimed_at) AS min_ms,
+       CAST(avg(completed_at - claimed_at) AS INTEGER) AS avg_ms,
+       max(completed_at - claimed_at) AS max_ms
+  FROM jobs
+ WHERE status = 'completed' AND claimed_at IS NOT NULL
+ GROUP BY type;
+
+-- Are there duplicate jobs? Among unfinished ones there cannot be; this shows
+-- keys that were queued more than once over time.
+CREATE VIEW jobq_duplicates AS
+SELECT type, idempotency_key, count(*) AS jobs,
+       sum(status IN ('pending', 'claimed')) AS unfinished
+  FROM jobs
+ WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
+ GROUP BY type, idempotency_key
+HAVING count(*) > 1;
+
+-- What ran in the last hour?
+CREATE VIEW jobq_last_hour AS
+SELECT id, type, status, attempts, completed_at - claimed_at AS took_ms, last_error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', completed_at / 1000.0, 'unixepoch') AS completed_at
+  FROM jobs
+ WHERE jobs.completed_at
+       >= CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER) - 3600000
+ ORDER BY jobs.completed_at DESC;

@@ -1,0 +1,171 @@
+//! The one error type. It is opaque: ask it questions (`is_lease_lost`,
+//! `is_disk_full` …) or match on [`Error::kind`]; print it to tell a person
+//! what happened, to which job or path, and what to do next.
+
+use std::fmt;
+
+/// What can be returned by anything in this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of failure an [`Error`] is. New kinds may be added.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The request itself is wrong: a payload, an id, a path, a duration.
+    Invalid,
+    /// There is no such job.
+    NotFound,
+    /// There is no jobq database where one was looked for.
+    NoDatabase,
+    /// The lease is no longer ours: another claim, or the end, came first.
+    LeaseLost,
+    /// The job's state does not allow this.
+    WrongState,
+    /// Content or an id differs from what was expected.
+    Conflict,
+    /// An unfinished job holds a path that this one needs.
+    PathBusy,
+    /// The database stayed locked by another process for the whole wait.
+    Busy,
+    /// No room on the disk. Nothing was changed.
+    DiskFull,
+    /// The database cannot be written: permissions or a read-only filesystem.
+    ReadOnly,
+    /// The file is not a database, or is damaged.
+    Corrupt,
+    /// The schema is not the one this build writes.
+    Schema,
+    /// Any other trouble with the disk.
+    Io,
+    /// A COMMIT failed in a way that may still turn out to be durable.
+    OutcomeUnknown,
+    /// A bug in jobq or in a callback that was handed to it.
+    Internal,
+}
+
+/// A failure, with its story.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    field: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of a given kind. Handlers and stores outside this crate use it too.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), field: None, source: None }))
+    }
+
+    /// The request is wrong in this field.
+    pub fn invalid(field: impl Into<String>, message: impl fmt::Display) -> Self {
+        let field = field.into();
+        let mut error = Self::new(ErrorKind::Invalid, format!("{field}: {message}"));
+        error.0.field = Some(field);
+        error
+    }
+
+    pub(crate) fn not_found(id: &str) -> Self {
+        Self::new(ErrorKind::NotFound, format!("no job {}; `jobq list` shows what there is", printable(id)))
+    }
+
+    pub(crate) fn lease_lost(id: &str, token: i64) -> Self {
+        Self::new(
+            ErrorKind::LeaseLost,
+            format!(
+                "job {id}: the lease with token {token} is lost; another claim or the job's end came first, nothing was changed"
+            ),
+        )
+    }
+
+    pub(crate) fn wrong_state(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::WrongState, message)
+    }
+
+    pub(crate) fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Box::new(source));
+        self
+    }
+
+    /// The same error with what was being done put in front.
+    #[must_use]
+    pub fn context(mut self, doing: impl fmt::Display) -> Self {
+        self.0.message = format!("{doing}: {}", self.0.message);
+        self
+    }
+
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The field of the request that is wrong, for [`ErrorKind::Invalid`].
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
+    /// Someone else has the job now; whatever was asked changed nothing.
+    #[must_use]
+    pub fn is_lease_lost(&self) -> bool {
+        self.kind() == ErrorKind::LeaseLost
+    }
+
+    /// Content, key or id is not what the caller expected.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.kind() == ErrorKind::Conflict
+    }
+
+    /// There is no room; the same call may succeed when there is.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        self.kind() == ErrorKind::DiskFull
+    }
+
+    /// It may or may not have happened: submit again with the same id or key.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.kind() == ErrorKind::OutcomeUnknown
+    }
+
+    /// The request is wrong and will stay wrong.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.kind() == ErrorKind::Invalid
+    }
+
+    /// No such job.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.kind() == ErrorKind::NotFound
+    }
+
+    /// The job's state does not allow what was asked.
+    #[must_use]
+    pub fn is_wrong_state(&self) -> bool {
+        self.kind() == ErrorKind::WrongState
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|e| &**e as _)
+    }
+}
+
+/// Text from outside, fit for a terminal or a log line: no control characters.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

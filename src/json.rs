@@ -1,0 +1,209 @@
+//! JSON as it is stored: kept byte for byte as it was given, compared by
+//! meaning.
+
+use std::fmt::Write as _;
+
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// Largest payload, result or checkpoint, in bytes.
+pub const MAX_JSON_BYTES: usize = 16 * 1024 * 1024;
+/// Deepest nesting of a payload.
+pub const MAX_JSON_DEPTH: usize = 128;
+
+/// JSON text from the database. Serialises as the JSON it is; text that is not
+/// JSON (a plain-SQL row not yet admitted) serialises as a string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonText(pub String);
+
+impl JsonText {
+    /// The text, exactly as stored.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, parsed.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+        parse(&self.0).map_err(|e| Error::invalid("json", e))
+    }
+}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // One object per line is the contract, so line breaks between tokens have to go.
+        match RawValue::from_string(compact(&self.0)) {
+            Ok(raw) => raw.serialize(serializer),
+            Err(_) => serializer.serialize_str(&self.0),
+        }
+    }
+}
+
+/// Checks what holds for every payload: size, depth, and being an object.
+pub(crate) fn check_object(text: &str) -> Result<()> {
+    let bad = |why: &str| Err(Error::invalid("payload", why));
+    if text.len() > MAX_JSON_BYTES {
+        return bad("is larger than 16 MiB; put the data in a file and name its path");
+    }
+    if depth(text) > MAX_JSON_DEPTH {
+        return bad("is nested deeper than 128 levels");
+    }
+    if !text.trim_ascii_start().starts_with('{') {
+        return match parse::<Value>(text) {
+            Ok(_) => bad("is JSON but not an object; wrap it, as in {\"value\": …}"),
+            Err(e) => Err(Error::invalid("payload", format_args!("is not JSON: {e}"))),
+        };
+    }
+    Ok(())
+}
+
+/// Parses text whose depth has been checked; the parser's own, lower limit
+/// would refuse what [`MAX_JSON_DEPTH`] allows.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    let mut parser = serde_json::Deserializer::from_str(text);
+    if depth(text) <= MAX_JSON_DEPTH {
+        parser.disable_recursion_limit();
+    }
+    let value = T::deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(value)
+}
+
+/// Hash of the stored bytes: notices damage.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha256::digest(bytes);
+    let pairs = digest.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    pairs.map(char::from).collect()
+}
+
+/// A key that two payloads share when they mean the same.
+pub(crate) fn meaning_key(value: &Value, text: &str) -> String {
+    let mut canonical = String::with_capacity(text.len());
+    // Numbers that are not 64-bit integers lose digits when parsed, so two
+    // different ones could look alike; those payloads are compared by bytes.
+    let same_bytes_only = !write_canonical(value, &mut canonical);
+    format!("payload:{}", sha256_hex(if same_bytes_only { text.as_bytes() } else { canonical.as_bytes() }))
+}
+
+/// Whether two payloads mean the same.
+pub(crate) fn same_meaning(a: &str, b: &str) -> bool {
+    a == b
+        || match (parse::<Value>(a), parse::<Value>(b)) {
+            (Ok(x), Ok(y)) => meaning_key(&x, a) == meaning_key(&y, b),
+            _ => false,
+        }
+}
+
+/// Writes keys in sorted order; false when a number is not exact.
+fn write_canonical(value: &Value, out: &mut String) -> bool {
+    match value {
+        Value::Object(map) => {
+            // Sorted here: serde_json keeps insertion order if anyone in the program asks it to.
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            let mut exact = true;
+            out.push('{');
+            for (key, item) in entries {
+                let _ = write!(out, "{}:", Value::from(key.as_str()));
+                exact &= write_canonical(item, out);
+                out.push(',');
+            }
+            out.push('}');
+            exact
+        }
+        Value::Array(items) => {
+            out.push('[');
+            let mut exact = true;
+            for item in items {
+                exact &= write_canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+            exact
+        }
+        Value::Number(number) => {
+            let _ = write!(out, "{number}");
+            number.is_i64() || number.is_u64()
+        }
+        other => {
+            let _ = write!(out, "{other}");
+            true
+        }
+    }
+}
+
+/// The deepest nesting of brackets outside strings.
+fn depth(text: &str) -> usize {
+    let (mut now, mut deepest) = (0_usize, 0);
+    for_each_outside_strings(text, |byte| match byte {
+        b'{' | b'[' => {
+            now += 1;
+            deepest = deepest.max(now);
+        }
+        b'}' | b']' => now = now.saturating_sub(1),
+        _ => {}
+    });
+    deepest
+}
+
+fn for_each_outside_strings(text: &str, mut visit: impl FnMut(u8)) {
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in text.as_bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            other => visit(other),
+        }
+    }
+}
+
+/// The same JSON on one line.
+fn compact(text: &str) -> String {
+    if !text.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
+        return text.trim().to_owned();
+    }
+    // A line break inside a string is always escaped, so raw ones are between tokens.
+    text.trim().replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_limit_is_exact_and_brackets_in_strings_do_not_count() {
+        let nested = |n: usize| format!("{}{}", "{\"a\":".repeat(n - 1) + "{", "}".repeat(n));
+        assert!(check_object(&nested(128)).is_ok());
+        assert!(parse::<Value>(&nested(128)).is_ok());
+        assert!(check_object(&nested(129)).unwrap_err().to_string().contains("128"));
+        assert_eq!(depth(r#"{"a":"[[[{\"["}"#), 1);
+    }
+
+    #[test]
+    fn meaning_ignores_order_and_space_and_nothing_else() {
+        assert!(same_meaning(r#"{"a":1,"b":[2]}"#, "{\"b\" : [2],\n\"a\":1}"));
+        assert!(!same_meaning(r#"{"a":1}"#, r#"{"a":2}"#));
+        assert!(!same_meaning(r#"{"a":"1"}"#, r#"{"a":1}"#));
+        assert!(!same_meaning(r#"{"a":[1,2]}"#, r#"{"a":[12]}"#));
+    }
+
+    #[test]
+    fn numbers_that_parse_alike_but_differ_are_not_the_same() {
+        assert!(!same_meaning(r#"{"n":100000000000000000000001}"#, r#"{"n":100000000000000000000002}"#));
+    }
+
+    #[test]
+    fn stored_text_prints_on_one_line_even_when_it_is_not_json() {
+        let pretty = JsonText("{\n  \"a\": \"x\\ny\"\n}".into());
+        assert_eq!(serde_json::to_string(&pretty).unwrap(), r#"{   "a": "x\ny" }"#);
+        assert_eq!(serde_json::to_string(&JsonText("{oops".into())).unwrap(), r#""{oops""#);
+    }
+}

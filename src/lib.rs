@@ -1,0 +1,58 @@
+//! jobq is a durable outbox and job queue for programs whose data lives in
+//! files: every accepted job is on disk before the call returns, is run, retried
+//! and visible, and never silently lost or doubled.
+//!
+//! ```
+//! use jobq::{Queue, handlers::CreateFile};
+//! # fn main() -> jobq::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path();
+//! let queue = Queue::init(folder)?;
+//! let job = queue.enqueue(CreateFile::text("out/hello.txt", "hello"))?;
+//! assert_eq!(queue.get(&job.id)?.status, jobq::Status::Pending);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layout
+//!
+//! ```text
+//! state            the state machine: one enum, one pure function
+//! job, payload     a job as asked for and as kept; typed payloads, known types
+//! json, path       payload text and its meaning; paths by their letters
+//! queue            what applications call
+//! liveness         who is alive: lock files, and sweeps for those who are not
+//! store            the contract of the storage engine
+//! store::sqlite    its implementation: writer, schema, one file per verb
+//! handlers         the built-in job types
+//! clock, retry     time and backoff, as arguments
+//! error            the one error type
+//! ```
+//!
+//! Data flows one way: `main → cli → queue, liveness → store → job, state, error`.
+
+#![deny(missing_docs)]
+
+pub mod clock;
+mod error;
+#[path = "../handlers/mod.rs"]
+pub mod handlers;
+mod job;
+mod json;
+pub mod liveness;
+mod path;
+mod payload;
+mod queue;
+mod retry;
+pub mod state;
+pub mod store;
+
+pub use error::{Error, ErrorKind, Result};
+pub use job::{Job, NewJob, Unique};
+pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH};
+pub use path::normalise_path;
+pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Payload};
+pub use queue::{Queue, QueueOptions};
+pub use retry::Backoff;
+pub use state::{Gate, Status};
+pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};

@@ -1,0 +1,73 @@
+//! Who is alive. Every process that claims keeps a file locked under
+//! `.jobq/owners/`; the kernel lets go of the lock when the process dies, and
+//! nothing else does. So a dead owner is known at once, and no clock is asked.
+//!
+//! | the owner's machine and boot | how it is judged |
+//! |---|---|
+//! | this machine, this boot | by its lock |
+//! | this machine, an earlier boot | dead |
+//! | another machine, or its lock file is gone | by its lease only, see [`LeaseWatch`] |
+
+mod lease_watch;
+mod lock_file;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+pub use lease_watch::LeaseWatch;
+pub use lock_file::OwnerLock;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::{DeadOwner, HeldLease, Owner, Reclaim, Reclaimed, Store};
+
+/// What is known of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds its lock.
+    Alive,
+    /// It is gone; which jobs it had started, if that can still be read.
+    Dead(Option<HashSet<(i64, i64)>>),
+    /// Only its lease can tell.
+    Unknown,
+}
+
+/// Judges an owner. `folder` is where the lock files are.
+pub fn judge(owner: &Owner, folder: &Path) -> Result<Verdict> {
+    if owner.machine_id != lock_file::machine_id() {
+        return Ok(Verdict::Unknown);
+    }
+    if owner.boot_id != lock_file::boot_id() {
+        return Ok(Verdict::Dead(None));
+    }
+    lock_file::judge(&folder.join(&owner.lock_file))
+}
+
+/// One sweep: takes back everything whose owner is dead. Lock files of the dead
+/// go only after that is durable, so that nobody else has to guess.
+pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
+    let mut owners: BTreeMap<String, Owner> = BTreeMap::new();
+    for HeldLease { owner, .. } in store.leases()? {
+        if let Some(owner) = owner {
+            owners.insert(owner.locked_by.clone(), owner);
+        }
+    }
+    let mut dead = Vec::new();
+    let mut files = Vec::new();
+    for owner in owners.into_values() {
+        if let Verdict::Dead(started) = judge(&owner, folder)? {
+            files.push(folder.join(&owner.lock_file));
+            dead.push(DeadOwner { locked_by: owner.locked_by, started });
+        }
+    }
+    let reclaimed =
+        if dead.is_empty() { Reclaimed::default() } else { store.reclaim(Reclaim { dead, lapsed: Vec::new() })? };
+    for file in files {
+        match std::fs::remove_file(&file) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::new(ErrorKind::Io, format!("cannot remove {}: {e}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(reclaimed)
+}

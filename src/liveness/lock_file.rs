@@ -1,0 +1,151 @@
+//! A process's lock file: the lock says that it lives, the slots say which jobs
+//! it has started. Both outlast a SIGKILL: the lock ends with the process, the
+//! slots are in the page cache.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::Verdict;
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::Owner;
+
+/// (seq, token), both little-endian; all zero when free.
+const SLOT: usize = 16;
+
+/// The lock of this process, held until dropped.
+#[derive(Debug)]
+pub struct OwnerLock {
+    file: File,
+    path: PathBuf,
+    owner: Owner,
+}
+
+impl OwnerLock {
+    /// Makes and locks a uniquely named file in `folder`. To be done before the
+    /// first claim.
+    pub fn acquire(folder: &Path) -> Result<Self> {
+        let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot lock a file in {}: {e}", folder.display()));
+        std::fs::create_dir_all(folder).map_err(at)?;
+        loop {
+            let pid = std::process::id();
+            let host = gethostname::gethostname().to_string_lossy().into_owned();
+            let name: String =
+                host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+            let locked_by = format!("{name}-{pid}-{}", &ulid::Ulid::generate().to_string()[16..]);
+            let lock_file = format!("{locked_by}.lock");
+            let path = folder.join(&lock_file);
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(at)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                // A sweeper was faster and is about to remove the file.
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(e)) => return Err(at(e)),
+            }
+            if !same_file(&file, &path).map_err(at)? {
+                continue;
+            }
+            let owner =
+                Owner { locked_by, machine_id: machine_id().to_owned(), boot_id: boot_id().to_owned(), pid, lock_file };
+            return Ok(Self { file, path, owner });
+        }
+    }
+
+    /// The owner to claim with.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Notes that a thread is about to run a job. Before the handler is called.
+    pub fn start(&self, slot: usize, seq: i64, token: i64) -> Result<()> {
+        let mut bytes = [0; SLOT];
+        bytes[..8].copy_from_slice(&seq.to_le_bytes());
+        bytes[8..].copy_from_slice(&token.to_le_bytes());
+        self.write(slot, bytes)
+    }
+
+    /// Frees a slot. Only after what the job returned is durable.
+    pub fn clear(&self, slot: usize) -> Result<()> {
+        self.write(slot, [0; SLOT])
+    }
+
+    fn write(&self, slot: usize, bytes: [u8; SLOT]) -> Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        self.file
+            .write_all_at(&bytes, (slot * SLOT) as u64)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot write {}: {e}", self.path.display())))
+    }
+}
+
+/// Whether the owner of a lock file lives. A file that is gone tells nothing.
+pub(super) fn judge(path: &Path) -> Result<Verdict> {
+    let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()));
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Verdict::Unknown),
+        Err(e) => return Err(at(e)),
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(Verdict::Alive),
+        Err(TryLockError::Error(e)) => return Err(at(e)),
+        Ok(()) => {}
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(at)?;
+    let number = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let (slots, _) = bytes.as_chunks::<SLOT>();
+    let started = slots.iter().map(|slot| (number(&slot[..8]), number(&slot[8..]))).filter(|slot| *slot != (0, 0));
+    Ok(Verdict::Dead(Some(started.collect())))
+}
+
+fn same_file(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (ours, there) = (file.metadata()?, std::fs::metadata(path));
+    Ok(there.is_ok_and(|there| (ours.dev(), ours.ino()) == (there.dev(), there.ino())))
+}
+
+/// This machine, as long as it is installed.
+pub(super) fn machine_id() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| {
+        read_word("/etc/machine-id")
+            .or_else(|| read_word("/var/lib/dbus/machine-id"))
+            .unwrap_or_else(|| gethostname::gethostname().to_string_lossy().into_owned())
+    })
+}
+
+/// This machine, as long as it is up.
+pub(super) fn boot_id() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| read_word("/proc/sys/kernel/random/boot_id").unwrap_or_else(|| "unknown".to_owned()))
+}
+
+fn read_word(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let word = text.trim();
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_held_lock_is_life_and_a_free_one_is_death_with_its_slots() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = OwnerLock::acquire(folder.path()).unwrap();
+        let path = folder.path().join(&lock.owner().lock_file);
+        lock.start(2, 7, 1).unwrap();
+        lock.start(0, 9, 3).unwrap();
+        lock.clear(0).unwrap();
+        assert_eq!(judge(&path).unwrap(), Verdict::Alive);
+        drop(lock);
+        assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1)]))));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(judge(&path).unwrap(), Verdict::Unknown);
+    }
+}

@@ -1,0 +1,247 @@
+//! Typed payloads, and the table of types a process knows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::json;
+use crate::path::normalise_path;
+use crate::retry::Backoff;
+
+/// What a job type's payload is, and how the queue treats such jobs.
+///
+/// ```
+/// use jobq::{Hold, Payload};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Thumbnail { image: String, width: u32 }
+///
+/// impl Payload for Thumbnail {
+///     const TYPE: &'static str = "thumbnail";
+///     type Output = ();
+///     fn validate(&self) -> jobq::Result<()> {
+///         if self.width == 0 {
+///             return Err(jobq::Error::invalid("width", "must not be zero"));
+///         }
+///         Ok(())
+///     }
+///     fn holds(&self) -> jobq::Result<Vec<Hold>> {
+///         Ok(vec![Hold::path(&self.image)?])
+///     }
+/// }
+/// ```
+pub trait Payload: Serialize + DeserializeOwned {
+    /// The word in the `type` column.
+    const TYPE: &'static str;
+    /// What a completed job leaves as its result; `()` for nothing.
+    type Output: Serialize + DeserializeOwned;
+
+    /// Checked when the job is queued and again before it runs. A payload that
+    /// fails here is refused, never retried.
+    fn validate(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Keys that only one unfinished job may work on at a time, in order.
+    fn holds(&self) -> Result<Vec<Hold>> {
+        Ok(Vec::new())
+    }
+
+    /// What makes two unfinished jobs of this type "the same" when the caller
+    /// gives no key.
+    fn default_key(&self) -> DefaultKey {
+        DefaultKey::ByKind
+    }
+
+    /// Attempts, timeout and backoff of jobs that do not bring their own.
+    #[must_use]
+    fn defaults() -> Defaults {
+        Defaults::default()
+    }
+}
+
+/// A key that holders have one at a time, in order of acceptance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hold(String);
+
+impl Hold {
+    /// A file below the root.
+    pub fn path(path: &str) -> Result<Self> {
+        Ok(Self(format!("path:{}", normalise_path(path)?)))
+    }
+
+    /// A named lane.
+    pub fn lane(name: &str) -> Result<Self> {
+        check_label("lane", name, 200)?;
+        Ok(Self(format!("lane:{name}")))
+    }
+
+    /// A resource outside: `kind` is the namespace, `name` the thing.
+    pub fn resource(kind: &str, name: &str) -> Result<Self> {
+        check_label("resource", name, 1024)?;
+        Ok(Self(format!("{kind}:{name}")))
+    }
+
+    /// The key as `job_holds` has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The rule for sameness when the caller gives no key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultKey {
+    /// With holds: the same as the newest unfinished job on them, if type and
+    /// payload agree (so create, delete, create are three jobs). Without: the
+    /// same as any unfinished job of the type with the same payload.
+    ByKind,
+    /// The same as any unfinished job of the type with this key.
+    Key(String),
+}
+
+/// What a type's jobs get when the caller does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Attempts before the job fails.
+    pub max_attempts: u32,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+    /// The wait between attempts.
+    pub backoff: Backoff,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self { max_attempts: 3, timeout: Duration::from_secs(300), backoff: Backoff::default() }
+    }
+}
+
+/// What the queue needs to know of one payload.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) key: DefaultKey,
+}
+
+impl Checked {
+    pub(crate) fn of<P: Payload>(payload: &P) -> Result<Self> {
+        payload.validate()?;
+        let mut holds = payload.holds()?;
+        holds.sort();
+        holds.dedup();
+        Ok(Self { holds, key: payload.default_key() })
+    }
+}
+
+type Check = dyn Fn(&str) -> Result<Checked> + Send + Sync;
+
+#[derive(Clone)]
+struct JobType {
+    defaults: Defaults,
+    check: Arc<Check>,
+}
+
+/// The job types a process knows. Jobs of other types can be queued and are
+/// kept; a process that knows their type admits and runs them.
+#[derive(Clone, Default)]
+pub struct JobTypes(HashMap<&'static str, JobType>);
+
+impl JobTypes {
+    /// No types at all.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The types that come with jobq.
+    #[must_use]
+    pub fn builtin() -> Self {
+        crate::handlers::types()
+    }
+
+    /// These types and one more.
+    #[must_use]
+    pub fn with<P: Payload>(mut self) -> Self {
+        let check: Arc<Check> = Arc::new(|text| {
+            json::check_object(text)?;
+            let payload: P = json::parse(text).map_err(|e| payload_error(&e))?;
+            Checked::of(&payload)
+        });
+        self.0.insert(P::TYPE, JobType { defaults: P::defaults(), check });
+        self
+    }
+
+    /// The names of the known types.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.0.keys().copied().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether this process knows the type.
+    #[must_use]
+    pub fn knows(&self, job_type: &str) -> bool {
+        self.0.contains_key(job_type)
+    }
+
+    pub(crate) fn defaults(&self, job_type: &str) -> Defaults {
+        self.0.get(job_type).map_or_else(Defaults::default, |t| t.defaults)
+    }
+
+    /// Validates a payload; `None` when the type is not known here.
+    pub(crate) fn check(&self, job_type: &str, text: &str) -> Option<Result<Checked>> {
+        self.0.get(job_type).map(|t| (t.check)(text))
+    }
+}
+
+impl std::fmt::Debug for JobTypes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("JobTypes").field(&self.names()).finish()
+    }
+}
+
+/// Checks a payload of a type this process does not know: any JSON object.
+pub(crate) fn check_unknown(text: &str) -> Result<Value> {
+    json::check_object(text)?;
+    json::parse(text).map_err(|e| payload_error(&e))
+}
+
+fn payload_error(error: &serde_json::Error) -> Error {
+    match error.classify() {
+        serde_json::error::Category::Data => Error::invalid("payload", error),
+        _ => Error::invalid("payload", format_args!("is not JSON: {error}")),
+    }
+}
+
+/// Short names people type: not empty, bounded, nothing a terminal would act on.
+pub(crate) fn check_label(field: &str, value: &str, max: usize) -> Result<()> {
+    if value.is_empty() {
+        return Err(Error::invalid(field, "is empty"));
+    }
+    if value.len() > max {
+        return Err(Error::invalid(field, format_args!("is longer than {max} bytes")));
+    }
+    if value.chars().any(char::is_control) {
+        return Err(Error::invalid(field, "contains control characters"));
+    }
+    Ok(())
+}
+
+/// A type name is also a file name (`.jobq/handlers/<type>`).
+pub(crate) fn check_type_name(name: &str) -> Result<()> {
+    let ok = (1..=64).contains(&name.len())
+        && !name.starts_with(['.', '-'])
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
+    if ok {
+        return Ok(());
+    }
+    Err(Error::invalid("type", "is 1 to 64 letters, digits, `_`, `.` or `-`, not starting with `.` or `-`"))
+}

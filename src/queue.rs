@@ -1,0 +1,272 @@
+//! What applications call.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::{Job, NewJob};
+use crate::liveness;
+use crate::payload::{JobTypes, Payload};
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
+use crate::store::{
+    Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Reclaimed, Stats, Store,
+};
+
+/// Where a queue is and what its process knows.
+///
+/// ```
+/// use jobq::{JobTypes, QueueOptions};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// let queue = QueueOptions::in_folder(folder).create(true).types(JobTypes::builtin()).open()?;
+/// # Ok::<(), jobq::Error>(())
+/// ```
+pub struct QueueOptions {
+    db: PathBuf,
+    create: bool,
+    types: JobTypes,
+    clock: Arc<dyn Clock>,
+    busy_timeout: Duration,
+}
+
+impl QueueOptions {
+    /// The queue of a root folder: `<root>/.jobq/jobq.db`.
+    pub fn in_folder(root: impl AsRef<Path>) -> Self {
+        Self::at(root.as_ref().join(".jobq").join("jobq.db"))
+    }
+
+    /// The queue in this database file, which may be the application's own.
+    pub fn at(db: impl Into<PathBuf>) -> Self {
+        Self {
+            db: db.into(),
+            create: false,
+            types: JobTypes::builtin(),
+            clock: Arc::new(SystemClock),
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// Make the database, or jobq's tables in it, if they are not there.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The job types this process knows; the built-in ones unless said.
+    #[must_use]
+    pub fn types(mut self, types: JobTypes) -> Self {
+        self.types = types;
+        self
+    }
+
+    /// Where the time comes from.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// How long to wait for another process that is writing; 5 s unless said.
+    #[must_use]
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// Opens the queue.
+    pub fn open(self) -> Result<Queue> {
+        let folder = match self.db.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if self.create {
+            std::fs::create_dir_all(&folder)
+                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
+        }
+        let store = SqliteStore::open(SqliteOptions {
+            path: self.db,
+            create: self.create,
+            busy_timeout: self.busy_timeout,
+            types: self.types.clone(),
+            clock: self.clock.clone(),
+        })?;
+        Ok(Queue { store, types: self.types, clock: self.clock, folder, ids: Mutex::new(ulid::Generator::new()) })
+    }
+}
+
+/// A queue of jobs. Cheap to share between threads by reference or `Arc`; calls
+/// from many threads are made durable together.
+pub struct Queue {
+    store: SqliteStore,
+    types: JobTypes,
+    clock: Arc<dyn Clock>,
+    folder: PathBuf,
+    // Ids of one process grow, which keeps their index dense.
+    ids: Mutex<ulid::Generator>,
+}
+
+impl Queue {
+    /// Opens the queue of a root folder, making it if it is not there.
+    pub fn init(root: impl AsRef<Path>) -> Result<Self> {
+        QueueOptions::in_folder(root).create(true).open()
+    }
+
+    /// Opens the queue of a root folder.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        QueueOptions::in_folder(root).open()
+    }
+
+    /// Queues a job: durable when this returns, or not accepted.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{EnqueueOutcome, NewJob};
+    /// let mail = || NewJob::raw("send_mail", r#"{"to":"ada@example.org"}"#);
+    /// let first = queue.enqueue(mail())?;
+    /// let again = queue.enqueue(mail())?;
+    /// assert_eq!(again.outcome, EnqueueOutcome::Existing);
+    /// assert_eq!(again.id, first.id);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn enqueue(&self, job: impl Into<NewJob>) -> Result<Enqueued> {
+        let job = self.prepare(job.into())?;
+        let mut answers = self.store.enqueue(vec![job])?;
+        answers.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "an enqueue was answered without an answer"))
+    }
+
+    /// Queues jobs in one transaction: all of them or none.
+    pub fn enqueue_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<Enqueued>> {
+        self.store.enqueue(self.prepare_many(jobs)?)
+    }
+
+    /// Queues a job on the caller's own transaction, for applications whose
+    /// model is in the same SQLite database. It is accepted when that commits.
+    ///
+    /// ```
+    /// # use jobq::{NewJob, QueueOptions};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("app.db");
+    /// let queue = QueueOptions::at(&path).create(true).open()?;
+    /// let mut app = rusqlite::Connection::open(&path).unwrap();
+    /// let tx = app.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    /// // … the application's own statements …
+    /// let job = queue.enqueue_in(&tx, NewJob::raw("send_mail", "{}"))?;
+    /// tx.commit().unwrap();
+    /// assert_eq!(queue.get(&job.id)?.job_type, "send_mail");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn enqueue_in(&self, transaction: &rusqlite::Transaction<'_>, job: impl Into<NewJob>) -> Result<Enqueued> {
+        let job = self.prepare(job.into())?;
+        let mut answers = self.store.enqueue_in(transaction, &[job])?;
+        answers.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "an enqueue was answered without an answer"))
+    }
+
+    /// One job.
+    pub fn get(&self, id: &str) -> Result<Job> {
+        self.store.get(id)
+    }
+
+    /// The id that starts with this, if there is exactly one.
+    pub fn resolve(&self, prefix: &str) -> Result<String> {
+        self.store.resolve(prefix)
+    }
+
+    /// What a completed job left; `None` while it has not completed.
+    pub fn result<P: Payload>(&self, id: &str) -> Result<Option<P::Output>> {
+        let job = self.store.get(id)?;
+        if job.job_type != P::TYPE {
+            return Err(Error::invalid("type", format_args!("job {id} is a {}, not a {}", job.job_type, P::TYPE)));
+        }
+        match (job.status, job.result) {
+            (crate::Status::Completed, Some(text)) => text.parse().map(Some),
+            // Nothing was left: that is a result too, if the type says so.
+            (crate::Status::Completed, None) => crate::JsonText("null".to_owned()).parse().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Jobs, newest first. To page on, pass the last `seq` seen as `before`.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Job>> {
+        self.store.list(filter)
+    }
+
+    /// Calls a job off, and what waits on it.
+    pub fn cancel(&self, id: &str) -> Result<Cancellation> {
+        self.store.cancel(id)
+    }
+
+    /// Brings a failed or cancelled job back.
+    pub fn retry(&self, id: &str) -> Result<Job> {
+        self.store.retry(id)
+    }
+
+    /// Waits until a job has completed, failed or been cancelled. `None` when
+    /// the time ran out first.
+    pub fn wait(&self, id: &str, timeout: Duration) -> Result<Option<Job>> {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let job = self.store.get(id)?;
+            if job.status.is_finished() {
+                return Ok(Some(job));
+            }
+            let left = deadline.map_or(Duration::MAX, |d| d.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// Events, oldest first.
+    pub fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {
+        self.store.events(query)
+    }
+
+    /// What is outstanding, failed, stuck, slow, doubled and recent.
+    pub fn stats(&self) -> Result<Stats> {
+        self.store.stats()
+    }
+
+    /// Deletes a bounded number of old finished jobs; call it until it says 0.
+    pub fn prune(&self, request: PruneRequest) -> Result<u64> {
+        self.store.prune(request)
+    }
+
+    /// Takes back what dead processes had claimed.
+    pub fn reclaim(&self) -> Result<Reclaimed> {
+        liveness::sweep(&self.store, &self.owners_folder())
+    }
+
+    /// Where processes that claim keep their lock files.
+    #[must_use]
+    pub fn owners_folder(&self) -> PathBuf {
+        self.folder.join("owners")
+    }
+
+    /// The store underneath, for those who run jobs.
+    #[must_use]
+    pub fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    /// Jobs with every check done that needs no database; the one that fails is
+    /// named by its number.
+    fn prepare_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<EnqueueJob>> {
+        let numbered = jobs.into_iter().enumerate();
+        numbered.map(|(i, job)| self.prepare(job).map_err(|e| e.context(format_args!("job {}", i + 1)))).collect()
+    }
+
+    fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
+        job.prepare(&self.types, self.clock.now(), || {
+            let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+            // The generator only refuses after 2⁸⁰ ids in one millisecond.
+            ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
+        })
+    }
+}

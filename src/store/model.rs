@@ -1,0 +1,552 @@
+//! What goes into the store's verbs and what comes out.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::clock::{Millis, rfc3339};
+use crate::job::{Job, Unique};
+use crate::json::JsonText;
+use crate::retry::Backoff;
+use crate::state::{Gate, Status};
+
+/// A job that has passed every check that needs no database.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnqueueJob {
+    /// Its name.
+    pub id: String,
+    /// Whether the caller chose the name.
+    pub id_given: bool,
+    /// What kind of work.
+    pub job_type: String,
+    /// The input, as given.
+    pub payload: String,
+    /// sha256 of those bytes.
+    pub payload_hash: String,
+    /// Whether this process knows the type and has validated the payload.
+    pub admitted: bool,
+    /// What makes it a duplicate.
+    pub dedup: Dedup,
+    /// Against which jobs.
+    pub unique: Unique,
+    /// The keys it holds while unfinished.
+    pub holds: Vec<String>,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Not before this time.
+    pub run_at: Option<Millis>,
+    /// Runs before it fails.
+    pub max_attempts: u32,
+    /// How long one attempt may take, in milliseconds.
+    pub timeout: Millis,
+    /// The wait between attempts.
+    pub backoff: Backoff,
+    /// The job it waits for.
+    pub waiting_on: Option<String>,
+    /// The cause it belongs to.
+    pub correlation_id: Option<String>,
+}
+
+/// When a new job is the same as one that is already there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Dedup {
+    /// Never.
+    None,
+    /// When type and key are the same.
+    Key(String),
+    /// When the newest unfinished job on these holds has the same type and payload.
+    NewestHolder(Vec<String>),
+}
+
+/// The answer to an enqueue: never a silent nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Enqueued {
+    /// The job that stands for the request.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Its status now.
+    pub status: Status,
+    /// Whether it is new.
+    pub outcome: EnqueueOutcome,
+    /// Whether its payload means the same as the one handed in.
+    pub same_payload: bool,
+}
+
+/// Whether an enqueue made a job or found one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnqueueOutcome {
+    /// A new job.
+    Inserted,
+    /// The same job was already there.
+    Existing,
+}
+
+/// A process that claims, and how to find out whether it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Readable and unique: host, pid, random part.
+    pub locked_by: String,
+    /// The machine.
+    pub machine_id: String,
+    /// The machine's current boot.
+    pub boot_id: String,
+    /// The process.
+    pub pid: u32,
+    /// The name of the file it keeps locked.
+    pub lock_file: String,
+}
+
+/// What to claim.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// Who claims.
+    pub owner: Owner,
+    /// The types to look at.
+    pub types: Vec<String>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// The right to work on a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// The job.
+    pub id: String,
+    /// Its place in the order of acceptance.
+    pub seq: i64,
+    /// The claim's number.
+    pub token: i64,
+}
+
+/// A job and the right to work on it.
+#[derive(Clone, Debug)]
+pub struct ClaimedJob {
+    /// The right.
+    pub lease: Lease,
+    /// The job as it is now.
+    pub job: Job,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug)]
+pub struct Beat {
+    /// Whose.
+    pub lease: Lease,
+    /// News for people; writes an event.
+    pub progress: Option<Progress>,
+    /// JSON for the next attempt to find.
+    pub checkpoint: Option<String>,
+}
+
+/// How far a job is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// 0 to 100.
+    pub percent: u8,
+    /// In words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// The answer to a sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// Go on.
+    Alive,
+    /// Stop at the next safe point.
+    CancelRequested,
+    /// The job is no longer yours; stop, nothing you write will count.
+    Lost,
+}
+
+/// What a job will do, recorded before any of it is visible.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// JSON for the `result` column.
+    pub result: Option<String>,
+    /// What happens to files.
+    pub effects: Vec<PlannedEffect>,
+    /// Jobs to queue when this one completes.
+    pub follow_ups: Vec<EnqueueJob>,
+}
+
+/// One thing that happens to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedEffect {
+    /// Below the root, normalised.
+    pub path: String,
+    /// What happens.
+    pub op: EffectOp,
+    /// What must be there before.
+    pub precondition: Precondition,
+    /// How that looked at decide (size, times, inode), as JSON.
+    pub observed: Option<String>,
+}
+
+/// What happens to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EffectOp {
+    /// New content, carried by a staged file.
+    Put {
+        /// sha256 of the content.
+        sha256: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The staged file, relative to the stage.
+        stage: String,
+    },
+    /// The file goes.
+    Remove,
+}
+
+/// What must be at a path when an effect is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    Absent,
+    /// Content with this sha256.
+    Sha256(String),
+}
+
+/// The one who changes files. Called inside the write transaction that
+/// completes the job, so that "completed" is never ahead of the disk.
+pub trait Applier: Send + Sync {
+    /// Applies all effects of one job, or says why not.
+    fn apply(&self, lease: &Lease, effects: &[PlannedEffect]) -> ApplyReport;
+}
+
+/// What applying came to.
+#[derive(Clone, Debug)]
+pub enum ApplyReport {
+    /// All is on disk and synced; one stamp per effect.
+    Applied(Vec<FileStamp>),
+    /// The disk is not as it must be. `applied` lists effects (by index) that
+    /// are already on disk.
+    Conflict {
+        /// Why, with both hashes.
+        failure: Failure,
+        /// What is on disk nevertheless.
+        applied: Vec<(usize, FileStamp)>,
+    },
+    /// Not possible now (no room, no permission); try again after the delay.
+    Deferred {
+        /// Why.
+        failure: Failure,
+        /// When to try again, in milliseconds.
+        delay: Millis,
+    },
+}
+
+/// A file as apply left it; all zero for a removed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Modification time in nanoseconds.
+    pub mtime: i64,
+    /// Inode number.
+    pub inode: i64,
+}
+
+/// What became of a decided job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// Completed.
+    Completed,
+    /// Failed by conflict; the message says what differs.
+    Conflict(String),
+    /// Still decided, now unowned; someone tries again later.
+    Deferred(String),
+}
+
+/// The end of a job without file effects.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// Whose.
+    pub lease: Lease,
+    /// JSON for the `result` column.
+    pub result: Option<String>,
+    /// Jobs to queue in the same transaction.
+    pub follow_ups: Vec<EnqueueJob>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A word for programs: `invalid_input`, `job_timeout`, `handler_error` …
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Anything more, as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
+}
+
+impl Failure {
+    /// A failure without details.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), details: None }
+    }
+
+    /// As the `last_error` column has it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{}: {}", self.code, self.message)
+    }
+}
+
+/// Where a verb on a claimed job left it. A cancel that was committed first
+/// wins, so the answer may be `Cancelled` whatever was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// As asked.
+    Done,
+    /// Failed instead of rescheduled: the attempts are used up.
+    Failed,
+    /// Cancelled instead: that request came first.
+    Cancelled,
+}
+
+/// Whether a job had been started by the owner that lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// The attempt counts; with attempts used up the job fails.
+    Yes,
+    /// The attempt is given back.
+    No,
+    /// The attempt counts, but this alone never fails the job.
+    Unknown,
+}
+
+/// What to take back.
+#[derive(Clone, Debug, Default)]
+pub struct Reclaim {
+    /// Owners that are dead.
+    pub dead: Vec<DeadOwner>,
+    /// Leases of silent owners.
+    pub lapsed: Vec<LapsedLease>,
+}
+
+/// A dead owner, and which of its jobs it had started (`None`: not known).
+#[derive(Clone, Debug)]
+pub struct DeadOwner {
+    /// Who.
+    pub locked_by: String,
+    /// (seq, token) of what it had started.
+    pub started: Option<HashSet<(i64, i64)>>,
+}
+
+/// A lease whose heartbeat has stood still for a whole lease.
+#[derive(Clone, Debug)]
+pub struct LapsedLease {
+    /// Which.
+    pub lease: Lease,
+    /// The count that stood still; if it has moved, the lease is not taken.
+    pub heartbeat: i64,
+    /// Whether the job had been started.
+    pub started: Started,
+}
+
+/// What a reclaim did, by job id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reclaimed {
+    /// Back to pending.
+    pub pending: Vec<String>,
+    /// Failed: lost its worker too often.
+    pub failed: Vec<String>,
+    /// Ended, because a cancel was waiting.
+    pub cancelled: Vec<String>,
+    /// Decided and now free for anyone to apply.
+    pub unowned: Vec<String>,
+}
+
+/// A lease that someone has.
+#[derive(Clone, Debug)]
+pub struct HeldLease {
+    /// Which.
+    pub lease: Lease,
+    /// Its signs of life so far.
+    pub heartbeat: i64,
+    /// The owner's name.
+    pub locked_by: String,
+    /// The owner, if it is on record.
+    pub owner: Option<Owner>,
+}
+
+/// What a cancel did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cancellation {
+    /// The job named.
+    pub id: String,
+    /// What became of it.
+    pub outcome: CancelOutcome,
+    /// Jobs that waited on it, cancelled too.
+    pub cancelled_waiters: Vec<String>,
+}
+
+/// What became of a job that was to be cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelOutcome {
+    /// It was pending and is cancelled.
+    Cancelled,
+    /// It is running and will stop at its next safe point.
+    Requested,
+    /// It had been cancelled before.
+    AlreadyCancelled,
+    /// It had failed and stays so; what waited on it is cancelled.
+    WaitersOnly,
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this status.
+    pub status: Option<Status>,
+    /// Only this type.
+    pub job_type: Option<String>,
+    /// Only jobs queued since.
+    pub since: Option<Millis>,
+    /// Only jobs before this seq: the cursor. Pass the last `seq` seen.
+    pub before: Option<i64>,
+    /// How many at most; 0 means 50.
+    pub limit: u32,
+}
+
+/// Which finished jobs to delete.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneRequest {
+    /// Only those that ended before this time.
+    pub ended_before: Millis,
+    /// Failed ones too.
+    pub failed: bool,
+    /// Also what the disk should hold because of them.
+    pub forget: bool,
+}
+
+/// Which events to read.
+#[derive(Clone, Debug, Default)]
+pub struct EventQuery {
+    /// Only this job's.
+    pub job_id: Option<String>,
+    /// Only those after this global id.
+    pub after: i64,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// Global, growing: follow it.
+    pub id: i64,
+    /// The job.
+    pub job_id: String,
+    /// The job's own count; never resets.
+    pub seq: i64,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// More about it.
+    pub data: Option<JsonText>,
+    /// When.
+    #[serde(serialize_with = "time")]
+    pub at: Millis,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn time<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*time))
+}
+
+/// The six questions, answered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Stats {
+    /// What work is outstanding right now?
+    pub outstanding: Vec<Outstanding>,
+    /// What failed and why?
+    pub failed: Vec<FailedGroup>,
+    /// Is anything stuck?
+    pub stuck: Vec<Stuck>,
+    /// How long do jobs take?
+    pub durations: Vec<DurationGroup>,
+    /// Are there duplicate jobs? (Unfinished ones sharing type and key.)
+    pub duplicates: i64,
+    /// What ran in the last hour?
+    pub last_hour: Vec<RecentGroup>,
+}
+
+/// Unfinished jobs of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outstanding {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Their status.
+    pub status: Status,
+    /// Why they are not running.
+    pub gate: Option<Gate>,
+    /// How many.
+    pub jobs: i64,
+    /// When the oldest was queued.
+    pub oldest: Option<String>,
+}
+
+/// Failed jobs of one type.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailedGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many.
+    pub jobs: i64,
+    /// The newest one.
+    pub newest: String,
+    /// Why that one failed.
+    pub last_error: Option<String>,
+}
+
+/// A claimed job without signs of life.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stuck {
+    /// The job.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Who has it.
+    pub locked_by: Option<String>,
+    /// When it was last heard of.
+    pub last_sign_of_life: Option<String>,
+}
+
+/// How long completed jobs of one type took.
+#[derive(Clone, Debug, Serialize)]
+pub struct DurationGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many.
+    pub jobs: i64,
+    /// Shortest, in milliseconds.
+    pub min_ms: i64,
+    /// Mean, in milliseconds.
+    pub avg_ms: i64,
+    /// Longest, in milliseconds.
+    pub max_ms: i64,
+}
+
+/// Jobs of one type that ended in the last hour.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecentGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How they ended.
+    pub status: Status,
+    /// How many.
+    pub jobs: i64,
+}

@@ -1,0 +1,271 @@
+//! The SQLite store: one file per verb, one writer, many readers.
+//!
+//! ```text
+//! connection  opening, pragmas, SQLite's errors in our words
+//! schema      version, creation, migrations
+//! writer      group commit: one transaction, one fsync for all who wait
+//! tx, row     what every verb works with; rows as values
+//! gates       why a pending job is not running, and what opens
+//! lease       the token check, and the one way a claimed job ends
+//! enqueue … prune   the verbs
+//! ```
+
+mod admit;
+mod apply;
+mod cancel;
+mod claim;
+mod complete;
+mod connection;
+mod decide;
+mod enqueue;
+mod events;
+mod fail;
+mod gates;
+mod heartbeat;
+mod lease;
+mod plans;
+mod prune;
+mod query;
+mod readers;
+mod reclaim;
+mod release;
+mod reschedule;
+mod retry;
+mod row;
+mod schema;
+mod tx;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use plans::hot_statements;
+pub use schema::SCHEMA_VERSION;
+
+use self::connection::Role;
+use self::readers::Readers;
+use self::tx::{Context, Tx};
+use self::writer::Writer;
+use super::{
+    Application, Applier, Beat, Cancellation, ClaimRequest, ClaimedJob, Completion, Decision, Ending, EnqueueJob,
+    Enqueued, Event, EventQuery, Failure, Filter, HeldLease, Lease, Owner, PruneRequest, Pulse, Reclaim, Reclaimed,
+    Stats, Store,
+};
+use crate::clock::{Clock, Millis, SystemClock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::job::Job;
+use crate::payload::JobTypes;
+
+/// How to open a database.
+pub struct SqliteOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// Make jobq's tables if they are not there.
+    pub create: bool,
+    /// How long to wait for another process that is writing.
+    pub busy_timeout: Duration,
+    /// The types this process knows.
+    pub types: JobTypes,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl SqliteOptions {
+    /// The defaults: an existing database, five seconds of patience, the built-in types.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            create: false,
+            busy_timeout: Duration::from_secs(5),
+            types: JobTypes::builtin(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// Jobs in a SQLite database.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens a database, migrating an older one. A newer one, or one that is
+    /// not ours, is refused and left as it was.
+    pub fn open(options: SqliteOptions) -> Result<Self> {
+        let SqliteOptions { path, create, busy_timeout, types, clock } = options;
+        if !create && !path.exists() {
+            return Err(Error::new(
+                ErrorKind::NoDatabase,
+                format!("no database at {}; `jobq init` makes one", path.display()),
+            ));
+        }
+        let at = |e: Error| e.context(format_args!("database {}", path.display()));
+        let conn = connection::open(&path, Role::Writer, create, busy_timeout)?;
+        prepare(&conn, &path, create).map_err(at)?;
+        let reopen_path = path.clone();
+        let reopen = move || {
+            let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;
+            connection::settle(&conn)?;
+            Ok(conn)
+        };
+        Ok(Self {
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }),
+            readers: Readers::new(path, busy_timeout),
+        })
+    }
+
+    /// Queues jobs on the caller's own transaction: they are accepted when it
+    /// commits, and its durability is the caller's. jobq's tables must be in
+    /// that connection's main database, because transactions over attached
+    /// files are not atomic in WAL mode.
+    pub fn enqueue_in(&self, transaction: &rusqlite::Transaction<'_>, jobs: &[EnqueueJob]) -> Result<Vec<Enqueued>> {
+        let found = schema::version(transaction)?.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NoDatabase,
+                "jobq's tables are not in the main database of this connection; attached ones cannot be used",
+            )
+        })?;
+        if found != SCHEMA_VERSION {
+            schema::refuse_newer(found)?;
+            return Err(Error::new(
+                ErrorKind::Schema,
+                format!("the database has schema version {found}; open it with jobq once to migrate it"),
+            ));
+        }
+        let tx = Tx::new(transaction, self.writer.context());
+        tx.atomically(|| enqueue::enqueue(&tx, jobs))
+    }
+}
+
+/// From an open file to one that is known to be ours, current and durable.
+fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool) -> Result<()> {
+    match schema::version(conn)? {
+        Some(found) => {
+            schema::refuse_newer(found)?;
+            connection::settle(conn)?;
+            if found < SCHEMA_VERSION {
+                schema::migrate(conn)?;
+            }
+        }
+        None if create => {
+            connection::settle(conn)?;
+            schema::create(conn)?;
+        }
+        None => {
+            return Err(Error::new(
+                ErrorKind::Schema,
+                format!("this is a database without jobq's tables; `jobq --db {} init` adds them", path.display()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Store for SqliteStore {
+    fn enqueue(&self, jobs: Vec<EnqueueJob>) -> Result<Vec<Enqueued>> {
+        let subject = match jobs.as_slice() {
+            [] => return Ok(Vec::new()),
+            [job] => format!("job {}", job.id),
+            [first, ..] => format!("{} jobs from {}", jobs.len(), first.id),
+        };
+        self.writer.write(subject, move |tx| enqueue::enqueue(tx, &jobs))
+    }
+
+    fn admit(&self) -> Result<usize> {
+        self.writer.write("admit", admit::admit)
+    }
+
+    fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedJob>> {
+        self.writer.write("claim", move |tx| claim::claim(tx, &request))
+    }
+
+    fn take_over(&self, owner: Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
+        self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit))
+    }
+
+    fn heartbeat(&self, beats: Vec<Beat>) -> Result<Vec<Pulse>> {
+        self.writer.write_urgent("heartbeat", move |tx| heartbeat::heartbeat(tx, &beats))
+    }
+
+    fn decide(&self, lease: Lease, decision: Decision) -> Result<Ending> {
+        self.writer.write(subject(&lease), move |tx| decide::decide(tx, &lease, &decision))
+    }
+
+    fn apply(&self, lease: Lease, applier: Arc<dyn Applier>) -> Result<Application> {
+        self.writer.write(subject(&lease), move |tx| apply::apply(tx, &lease, applier.as_ref()))
+    }
+
+    fn complete(&self, completions: Vec<Completion>) -> Result<Vec<Result<Ending>>> {
+        let subject = match completions.as_slice() {
+            [] => return Ok(Vec::new()),
+            [one] => subject(&one.lease),
+            [first, ..] => format!("{} jobs from {}", completions.len(), first.lease.id),
+        };
+        self.writer.write(subject, move |tx| complete::complete(tx, &completions))
+    }
+
+    fn reschedule(&self, lease: Lease, failure: Failure, delay: Duration) -> Result<Ending> {
+        let delay = Millis::try_from(delay.as_millis()).unwrap_or(Millis::MAX);
+        self.writer.write(subject(&lease), move |tx| reschedule::reschedule(tx, &lease, &failure, delay))
+    }
+
+    fn fail(&self, lease: Lease, failure: Failure) -> Result<Ending> {
+        self.writer.write(subject(&lease), move |tx| fail::fail(tx, &lease, &failure))
+    }
+
+    fn release(&self, lease: Lease) -> Result<Ending> {
+        self.writer.write(subject(&lease), move |tx| release::release(tx, &lease))
+    }
+
+    fn acknowledge_cancel(&self, lease: Lease) -> Result<Ending> {
+        self.writer.write(subject(&lease), move |tx| fail::acknowledge_cancel(tx, &lease))
+    }
+
+    fn reclaim(&self, request: Reclaim) -> Result<Reclaimed> {
+        self.writer.write("reclaim", move |tx| reclaim::reclaim(tx, &request))
+    }
+
+    fn leases(&self) -> Result<Vec<HeldLease>> {
+        self.readers.read(reclaim::leases)
+    }
+
+    fn cancel(&self, id: &str) -> Result<Cancellation> {
+        let id = id.to_owned();
+        self.writer.write(format!("job {id}"), move |tx| cancel::cancel(tx, &id))
+    }
+
+    fn retry(&self, id: &str) -> Result<Job> {
+        let id = id.to_owned();
+        self.writer.write(format!("job {id}"), move |tx| retry::retry(tx, &id))
+    }
+
+    fn get(&self, id: &str) -> Result<Job> {
+        self.readers.read(|conn| query::get(conn, id))
+    }
+
+    fn resolve(&self, prefix: &str) -> Result<String> {
+        self.readers.read(|conn| query::resolve(conn, prefix))
+    }
+
+    fn list(&self, filter: &Filter) -> Result<Vec<Job>> {
+        self.readers.read(|conn| query::list(conn, filter))
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        self.readers.read(query::stats)
+    }
+
+    fn prune(&self, request: PruneRequest) -> Result<u64> {
+        self.writer.write("prune", move |tx| prune::prune(tx, &request))
+    }
+
+    fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {
+        self.readers.read(|conn| events::read(conn, query))
+    }
+}
+
+fn subject(lease: &Lease) -> String {
+    format!("job {}", lease.id)
+}

@@ -1,0 +1,138 @@
+//! Completing a decided job: its effects become visible inside the very
+//! transaction that says so, so "completed" is never ahead of the disk.
+
+use rusqlite::params;
+
+use super::decide::OutcomeRecord;
+use super::enqueue;
+use super::events::{self, NewEvent};
+use super::lease::{self, End, Held};
+use super::tx::Tx;
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::Status;
+use crate::store::{
+    Application, Applier, ApplyReport, EffectOp, EnqueueJob, Failure, FileStamp, Lease, PlannedEffect, Precondition,
+};
+
+pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &dyn Applier) -> Result<Application> {
+    let held = lease::find(tx, lease)?;
+    if held.status == Status::Completed {
+        // Completed under this very token: the answer did not reach the owner.
+        return Ok(Application::Completed);
+    }
+    let held = lease::current(tx, lease)?;
+    if !held.decided {
+        return Err(Error::wrong_state(format!("job {} is not decided; there is nothing to apply", lease.id)));
+    }
+    let (rows, effects): (Vec<i64>, Vec<PlannedEffect>) = planned(tx, &lease.id)?.into_iter().unzip();
+    match applier.apply(lease, &effects) {
+        ApplyReport::Applied(stamps) => {
+            let event = complete(tx, lease, &held)?;
+            mark_applied(tx, event, rows.into_iter().zip(stamps))?;
+            Ok(Application::Completed)
+        }
+        ApplyReport::Conflict { failure, applied } => {
+            let event = lease::end(tx, lease, &held, End::failed(&failure))?;
+            mark_applied(tx, event, applied.into_iter().filter_map(|(index, stamp)| Some((*rows.get(index)?, stamp))))?;
+            Ok(Application::Conflict(failure.text()))
+        }
+        ApplyReport::Deferred { failure, delay } => defer(tx, lease, &held, &failure, delay),
+    }
+}
+
+fn planned(tx: &Tx<'_>, job_id: &str) -> Result<Vec<(i64, PlannedEffect)>> {
+    tx.rows(PLANNED, params![job_id], |row| {
+        let precondition: String = row.get(3)?;
+        let op = match row.get::<_, Option<String>>(5)? {
+            Some(sha256) => EffectOp::Put {
+                sha256,
+                size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
+                stage: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
+            },
+            None => EffectOp::Remove,
+        };
+        let effect = PlannedEffect {
+            path: row.get(1)?,
+            op,
+            precondition: if precondition == "absent" {
+                Precondition::Absent
+            } else {
+                Precondition::Sha256(precondition)
+            },
+            observed: row.get(4)?,
+        };
+        Ok((row.get(0)?, effect))
+    })
+}
+
+pub(super) const PLANNED: &str = "SELECT id, path, op, precondition, observed, sha256, size, stage FROM effects
+      WHERE job_id = ?1 AND state = 'planned' ORDER BY id";
+
+/// Returns the id of the completing event, by which applied effects are ordered.
+fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held) -> Result<i64> {
+    let outcome = tx
+        .row("SELECT outcome FROM jobs WHERE seq = ?1", params![lease.seq], |row| row.get::<_, String>(0))?
+        .unwrap_or_default();
+    let outcome: OutcomeRecord = serde_json::from_str(&outcome)
+        .map_err(|e| Error::new(ErrorKind::Corrupt, format!("job {}: its outcome cannot be read: {e}", lease.id)))?;
+    let refused = queue_follow_ups(tx, &outcome.follow_ups)?;
+    let end = End {
+        status: Status::Completed,
+        result: outcome.result.as_deref().map(serde_json::value::RawValue::get),
+        last_error: (!refused.is_empty()).then(|| format!("follow-up jobs refused: {}", refused.join("; "))),
+        data: (!refused.is_empty()).then(|| serde_json::json!({ "follow_ups_refused": refused }).to_string()),
+    };
+    lease::end(tx, lease, held, end)
+}
+
+/// They could be queued when the job was decided. If the world has changed
+/// since, the job still completes, and says what could not be queued.
+fn queue_follow_ups(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<Vec<String>> {
+    let mut refused = Vec::new();
+    for job in jobs {
+        match tx.atomically(|| enqueue::enqueue(tx, std::slice::from_ref(job))) {
+            Ok(_) => {}
+            Err(error) if is_answer(&error) => refused.push(format!("{} {}: {error}", job.job_type, job.id)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(refused)
+}
+
+/// An error that answers the request, as opposed to trouble with the database.
+pub(super) fn is_answer(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::LeaseLost | ErrorKind::WrongState | ErrorKind::Conflict
+    )
+}
+
+fn mark_applied(tx: &Tx<'_>, event: i64, effects: impl Iterator<Item = (i64, FileStamp)>) -> Result<()> {
+    for (row, stamp) in effects {
+        tx.execute(
+            "UPDATE effects SET state = 'applied', applied_in = ?2, mtime = ?3, inode = ?4 WHERE id = ?1",
+            params![row, event, stamp.mtime, stamp.inode],
+        )?;
+    }
+    Ok(())
+}
+
+/// Stays decided, owned by nobody, to be tried again by whoever comes. Never
+/// exhausted: the work is done and paid for, only its place is missing.
+fn defer(tx: &Tx<'_>, lease: &Lease, held: &Held, failure: &Failure, delay: i64) -> Result<Application> {
+    tx.execute(
+        "UPDATE OR FAIL jobs SET locked_by = NULL, locked_at = NULL, run_at = ?3, backoff_max = ?4, last_error = ?5,
+                event_seq = event_seq + 1
+          WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
+        params![lease.seq, lease.token, tx.now.saturating_add(delay), held.backoff_max.max(delay), failure.text()],
+    )?;
+    let event = NewEvent {
+        job_id: &lease.id,
+        seq: held.event_seq + 1,
+        attempt: held.attempts,
+        event_type: "rescheduled",
+        data: serde_json::to_string(failure).ok(),
+    };
+    events::write(tx, &event)?;
+    Ok(Application::Deferred(failure.text()))
+}

@@ -1,0 +1,132 @@
+//! Taking jobs. One UPDATE that still requires `pending`, so two claimers can
+//! never get the same job.
+
+use std::fmt::Write as _;
+
+use rusqlite::{params, params_from_iter, types::Value};
+
+use super::events::{self, NewEvent};
+use super::lease::{self, End};
+use super::row::{self, hold_keys};
+use super::tx::Tx;
+use super::{admit, gates};
+use crate::error::Result;
+use crate::json;
+use crate::store::{ClaimRequest, ClaimedJob, Failure, Lease, Owner};
+
+pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
+    admit::admit(tx)?;
+    gates::promote_due(tx)?;
+    if request.types.is_empty() || request.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let mut values =
+        vec![Value::from(request.owner.locked_by.clone()), Value::from(tx.now), Value::from(request.limit)];
+    values.extend(request.types.iter().map(|name| Value::from(name.clone())));
+    let claimed = tx.rows(&claim_sql(request.types.len()), params_from_iter(values), read)?;
+    if !claimed.is_empty() {
+        register(tx, &request.owner)?;
+    }
+    let mut jobs = settle(tx, &request.owner, claimed)?;
+    // RETURNING promises no order.
+    jobs.sort_unstable_by_key(|c| (std::cmp::Reverse(c.job.priority), c.job.seq));
+    Ok(jobs)
+}
+
+/// The best rows of each type, then the best of those. Each type's part walks
+/// its own stretch of `jobs_ready`, which holds claimable rows only.
+pub(super) fn claim_sql(types: usize) -> String {
+    let mut candidates = String::new();
+    for number in 0..types {
+        let union = if number == 0 { "" } else { " UNION ALL " };
+        let _ = write!(
+            candidates,
+            "{union}SELECT * FROM (SELECT seq, priority FROM jobs INDEXED BY jobs_ready
+              WHERE gate = 'ready' AND type = ?{} ORDER BY priority DESC, seq LIMIT ?3)",
+            number + 4
+        );
+    }
+    format!(
+        "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
+                heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
+                event_seq = event_seq + 1
+          WHERE status = 'pending'
+            AND seq IN (SELECT seq FROM ({candidates}) ORDER BY priority DESC, seq LIMIT ?3)
+        RETURNING {}, event_seq",
+        row::COLUMNS
+    )
+}
+
+/// Decided jobs that nobody owns: claimed again with a new token, the attempt
+/// not counted, since no handler will run.
+pub(super) fn take_over(tx: &Tx<'_>, owner: &Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
+    let claimed = tx.rows(&take_over_sql(), params![owner.locked_by, tx.now, limit], read)?;
+    if !claimed.is_empty() {
+        register(tx, owner)?;
+    }
+    let mut jobs = settle(tx, owner, claimed)?;
+    jobs.sort_unstable_by_key(|c| c.job.seq);
+    Ok(jobs)
+}
+
+pub(super) fn take_over_sql() -> String {
+    format!(
+        "UPDATE OR FAIL jobs SET locked_by = ?1, locked_at = ?2, claimed_at = ?2, heartbeat = 0, heartbeat_at = ?2,
+                token = token + 1, event_seq = event_seq + 1
+          WHERE seq IN (SELECT seq FROM jobs INDEXED BY jobs_unowned
+                         WHERE status = 'claimed' AND locked_by IS NULL
+                           AND (run_at IS NULL OR run_at <= ?2 OR run_at - backoff_max > ?2)
+                         ORDER BY run_at, seq LIMIT ?3)
+        RETURNING {}, event_seq",
+        row::COLUMNS
+    )
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ClaimedJob, i64)> {
+    let job = row::job(row)?;
+    let lease = Lease { id: job.id.clone(), seq: job.seq, token: job.token };
+    Ok((ClaimedJob { lease, job }, row.get("event_seq")?))
+}
+
+/// Events and holds of freshly claimed rows. A row whose payload is damaged
+/// ends here, alone.
+fn settle(tx: &Tx<'_>, owner: &Owner, claimed: Vec<(ClaimedJob, i64)>) -> Result<Vec<ClaimedJob>> {
+    let data = serde_json::json!({ "worker": owner.locked_by }).to_string();
+    let mut sound = Vec::with_capacity(claimed.len());
+    for (claim, event_seq) in claimed {
+        let job = &claim.job;
+        events::write(
+            tx,
+            &NewEvent {
+                job_id: &job.id,
+                seq: event_seq,
+                attempt: job.attempts,
+                event_type: "claimed",
+                data: Some(data.clone()),
+            },
+        )?;
+        if let Some(holds) = &job.holds {
+            gates::set_active(tx, job.seq, &job.id, &hold_keys(Some(holds.as_str())), true)?;
+        }
+        if job.payload_hash.as_deref() == Some(&json::sha256_hex(job.payload.as_str().as_bytes())) {
+            sound.push(claim);
+        } else {
+            let failure =
+                Failure::new("payload_damaged", "the stored payload does not match its hash; queue the job again");
+            let held = lease::current(tx, &claim.lease)?;
+            lease::end(tx, &claim.lease, &held, End::failed(&failure))?;
+        }
+    }
+    Ok(sound)
+}
+
+/// On record before the claim is durable, so that a claim's owner can always
+/// be judged.
+fn register(tx: &Tx<'_>, owner: &Owner) -> Result<()> {
+    tx.execute(
+        "INSERT INTO owners (locked_by, machine_id, boot_id, pid, lock_file, started_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        params![owner.locked_by, owner.machine_id, owner.boot_id, owner.pid, owner.lock_file, tx.now],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Opening the database: every pragma is set and read back, on every
+//! connection, because a durability setting that silently did not take is
+//! found out only by the power cut.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Before 3.51.3 a WAL reset could lose committed transactions.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Writer,
+    Reader,
+}
+
+pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration) -> Result<Connection> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(Error::new(
+            ErrorKind::Schema,
+            format!(
+                "SQLite {} is older than 3.51.3 and can lose committed jobs; build jobq with its default feature `bundled`",
+                rusqlite::version()
+            ),
+        ));
+    }
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+    let at = |e: rusqlite::Error| sql_error(e).context(format_args!("database {}", path.display()));
+    let conn = Connection::open_with_flags(path, flags).map_err(at)?;
+    conn.busy_timeout(busy_timeout).map_err(at)?;
+    // Until the schema is known to be ours, closing this connection must not
+    // change the file, not even by a checkpoint.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(at)?;
+    conn.set_prepared_statement_cache_capacity(128);
+    if role == Role::Reader {
+        conn.pragma_update(None, "query_only", true).map_err(at)?;
+    }
+    Ok(conn)
+}
+
+/// The settings durability rests on. Called once the file is known to be ours.
+pub(super) fn settle(conn: &Connection) -> Result<()> {
+    expect_pragma(conn, "journal_mode", "WAL", "wal")?;
+    // NORMAL loses acknowledged jobs on a power cut.
+    expect_pragma(conn, "synchronous", "FULL", "2")?;
+    expect_pragma(conn, "cache_size", "-16000", "-16000")?;
+    // A WAL that grew while a long reader kept it from being reset shrinks again.
+    expect_pragma(conn, "journal_size_limit", "67108864", "67108864")?;
+    // Savepoints keep what they may have to undo in memory, not in temporary files.
+    expect_pragma(conn, "temp_store", "MEMORY", "2")?;
+    // A job touches about ten pages. Checkpoints every 16 MiB instead of every 4
+    // write a page once where they would write it several times.
+    expect_pragma(conn, "wal_autocheckpoint", "4000", "4000")?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql_error)?;
+    Ok(())
+}
+
+fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Result<()> {
+    conn.execute_batch(&format!("PRAGMA {name} = {set}")).map_err(sql_error)?;
+    let actual = conn
+        .pragma_query_value(None, name, |row| {
+            Ok(match row.get_ref(0)? {
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                other => other.as_str().unwrap_or_default().to_owned(),
+            })
+        })
+        .map_err(sql_error)?;
+    if actual == expected {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Io,
+        format!(
+            "PRAGMA {name} is {actual} although {expected} was asked for; is the database on a network filesystem?"
+        ),
+    ))
+}
+
+/// SQLite's words in ours.
+pub(super) fn sql_error(error: rusqlite::Error) -> Error {
+    let rusqlite::Error::SqliteFailure(code, message) = &error else {
+        return Error::new(ErrorKind::Internal, format!("database: {error}")).with_source(error);
+    };
+    let text = message.clone().unwrap_or_else(|| code.to_string());
+    let (kind, text) = match code.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
+            ErrorKind::Busy,
+            "the database is locked by another process; try again, or find the process that holds it".to_owned(),
+        ),
+        ErrorCode::DiskFull => {
+            (ErrorKind::DiskFull, "the disk is full; nothing was changed, make room and try again".to_owned())
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (
+            ErrorKind::ReadOnly,
+            format!("the database cannot be written ({text}); check permissions and mount options"),
+        ),
+        ErrorCode::NotADatabase => (ErrorKind::Corrupt, "the file is not a SQLite database".to_owned()),
+        ErrorCode::DatabaseCorrupt => (
+            ErrorKind::Corrupt,
+            format!("the database is damaged ({text}); keep a copy of it and restore from a backup"),
+        ),
+        ErrorCode::ConstraintViolation if text.starts_with("jobq: ") => {
+            (ErrorKind::WrongState, text["jobq: ".len()..].to_owned())
+        }
+        ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => (ErrorKind::Io, format!("disk trouble: {text}")),
+        _ => (ErrorKind::Internal, format!("database: {text}")),
+    };
+    Error::new(kind, text).with_source(error)
+}

@@ -1,0 +1,112 @@
+//! Recording what a job will do, before any of it is visible. After this the
+//! handler is never run again.
+
+use rusqlite::params;
+
+use super::enqueue;
+use super::events::{self, NewEvent};
+use super::gates;
+use super::lease::{self, End};
+use super::tx::Tx;
+use crate::error::{Error, ErrorKind, Result};
+use crate::payload::Hold;
+use crate::store::{Decision, EffectOp, Ending, EnqueueJob, Lease, PlannedEffect, Precondition};
+
+/// The `outcome` column. Effects are rows of their own.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(super) struct OutcomeRecord {
+    pub(super) result: Option<Box<serde_json::value::RawValue>>,
+    pub(super) follow_ups: Vec<EnqueueJob>,
+}
+
+pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<Ending> {
+    let mut held = lease::current(tx, lease)?;
+    if held.decided {
+        // The same owner again, after an answer that did not reach it.
+        return Ok(Ending::Done);
+    }
+    if held.cancel_requested {
+        lease::end(tx, lease, &held, End::cancelled())?;
+        return Ok(Ending::Cancelled);
+    }
+    enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
+    hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
+    for effect in &decision.effects {
+        plan(tx, &lease.id, effect)?;
+    }
+    let result = decision.result.clone().map(serde_json::value::RawValue::from_string).transpose();
+    let outcome = OutcomeRecord {
+        result: result.map_err(|e| Error::invalid("result", e))?,
+        follow_ups: decision.follow_ups.clone(),
+    };
+    let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
+    tx.execute(
+        "UPDATE OR FAIL jobs SET outcome = ?3, holds = ?4, event_seq = event_seq + 1
+          WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
+        params![
+            lease.seq,
+            lease.token,
+            outcome,
+            (!held.holds.is_empty()).then(|| serde_json::json!(held.holds).to_string()),
+        ],
+    )?;
+    let data = serde_json::json!({ "effects": decision.effects.len(), "follow_ups": decision.follow_ups.len() });
+    let event = NewEvent {
+        job_id: &lease.id,
+        seq: held.event_seq + 1,
+        attempt: held.attempts,
+        event_type: "decided",
+        data: Some(data.to_string()),
+    };
+    events::write(tx, &event)?;
+    Ok(Ending::Done)
+}
+
+/// Paths that became known only now are held from here on. If another job is
+/// at work on one, this decision has to wait for it.
+fn hold_paths(tx: &Tx<'_>, lease: &Lease, holds: &mut Vec<String>, effects: &[PlannedEffect]) -> Result<()> {
+    for effect in effects {
+        let key = Hold::path(&effect.path)?.as_str().to_owned();
+        if holds.contains(&key) {
+            continue;
+        }
+        let busy = tx.row("SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1", params![key], |row| {
+            row.get::<_, String>(0)
+        })?;
+        if let Some(other) = busy {
+            return Err(Error::new(
+                ErrorKind::PathBusy,
+                format!(
+                    "job {}: path {} is held by job {other}, which is running; decide again when it has ended",
+                    lease.id, effect.path
+                ),
+            ));
+        }
+        let keys = [key];
+        gates::take_holds(tx, lease.seq, &lease.id, &keys, true)?;
+        gates::close_retries(tx, lease.seq, &lease.id, &keys[0])?;
+        gates::demote_others(tx, lease.seq, &keys)?;
+        holds.extend(keys);
+    }
+    Ok(())
+}
+
+fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
+    let precondition = match &effect.precondition {
+        Precondition::Absent => "absent",
+        Precondition::Sha256(hash) => hash,
+    };
+    let (op, sha256, size, stage) = match &effect.op {
+        EffectOp::Put { sha256, size, stage } => {
+            let size = i64::try_from(*size).map_err(|_| Error::invalid("size", "is out of range"))?;
+            ("put", Some(sha256), Some(size), Some(stage))
+        }
+        EffectOp::Remove => ("remove", None, None, None),
+    };
+    tx.execute(
+        "INSERT INTO effects (job_id, path, op, precondition, observed, sha256, size, stage)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![job_id, effect.path, op, precondition, effect.observed, sha256, size, stage],
+    )?;
+    Ok(())
+}

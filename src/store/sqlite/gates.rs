@@ -1,0 +1,201 @@
+//! Gates and holds: what keeps a pending job from running, and what opens.
+//!
+//! A pending job stands at exactly one gate. When that one opens, the next is
+//! looked at: waiting → delayed/backoff → held → ready. Nothing is ever
+//! skipped at claim time; only `ready` rows are in the index a claim walks.
+//!
+//! Why there is no deadlock: a job waits only for jobs with a lower seq
+//! (`waiting_on` is checked at enqueue, holds are ordered by seq) or for one
+//! that is claimed, and a claimed job waits for nothing.
+
+use rusqlite::params;
+
+use super::row::hold_keys;
+use super::tx::Tx;
+use crate::clock::Millis;
+use crate::error::Result;
+use crate::state::{Gate, Status};
+
+/// What decides a pending job's gate.
+pub(super) struct Waiter<'a> {
+    pub(super) seq: i64,
+    pub(super) waiting_on: Option<&'a str>,
+    pub(super) run_at: Option<Millis>,
+    pub(super) rescheduled: bool,
+    pub(super) holds: &'a [String],
+}
+
+/// The gate a pending job stands at. Its own hold rows may exist already.
+pub(super) fn gate_of(tx: &Tx<'_>, job: &Waiter<'_>) -> Result<Gate> {
+    if job.waiting_on.is_some() {
+        return Ok(Gate::Waiting);
+    }
+    if job.run_at.is_some_and(|time| time > tx.now) {
+        return Ok(if job.rescheduled { Gate::Backoff } else { Gate::Delayed });
+    }
+    gate_of_holds(tx, job.seq, job.holds)
+}
+
+fn gate_of_holds(tx: &Tx<'_>, seq: i64, keys: &[String]) -> Result<Gate> {
+    for key in keys {
+        // Before it in order, or claimed out of order: a row that was admitted
+        // or retried late may have a lower seq than the one that runs.
+        let behind = tx.row(
+            "SELECT 1 FROM job_holds WHERE key = ?1 AND seq < ?2
+             UNION ALL
+             SELECT 1 FROM job_holds WHERE key = ?1 AND active = 1 AND seq <> ?2
+             LIMIT 1",
+            params![key, seq],
+            |_| Ok(()),
+        )?;
+        if behind.is_some() {
+            return Ok(Gate::Held);
+        }
+    }
+    Ok(Gate::Ready)
+}
+
+pub(super) fn take_holds(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], active: bool) -> Result<()> {
+    for key in keys {
+        tx.execute(
+            "INSERT INTO job_holds (key, seq, job_id, active) VALUES (?1, ?2, ?3, ?4)",
+            params![key, seq, job_id, active],
+        )?;
+    }
+    Ok(())
+}
+
+/// After a job took holds out of turn (admitted or retried late, or paths that
+/// became known at decide): whoever was first on a key may no longer be.
+pub(super) fn demote_others(tx: &Tx<'_>, seq: i64, keys: &[String]) -> Result<()> {
+    for key in keys {
+        // Only a key's first holder can be ready, so one look is enough.
+        let first = tx.row(
+            "SELECT j.seq FROM job_holds h JOIN jobs j ON j.seq = h.seq
+              WHERE h.key = ?1 AND j.gate = 'ready'
+                AND h.seq = (SELECT min(seq) FROM job_holds WHERE key = ?1 AND seq <> ?2)",
+            params![key, seq],
+            |row| row.get::<_, i64>(0),
+        )?;
+        let Some(first) = first else { continue };
+        if gate_of_holds(tx, first, std::slice::from_ref(key))? == Gate::Held {
+            tx.execute("UPDATE OR FAIL jobs SET gate = 'held' WHERE seq = ?1 AND gate = 'ready'", params![first])?;
+        }
+    }
+    Ok(())
+}
+
+/// A job becomes, or stops being, the one that runs on its keys. A claim also
+/// closes the door on retries of earlier jobs that failed or were cancelled.
+pub(super) fn set_active(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], active: bool) -> Result<()> {
+    for key in keys {
+        tx.execute("UPDATE job_holds SET active = ?3 WHERE key = ?1 AND seq = ?2", params![key, seq, active])?;
+        if active {
+            close_retries(tx, seq, job_id, key)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn close_retries(tx: &Tx<'_>, seq: i64, job_id: &str, key: &str) -> Result<()> {
+    tx.execute(
+        "UPDATE retry_guards SET overtaken_by = ?3 WHERE key = ?1 AND seq < ?2 AND overtaken_by IS NULL",
+        params![key, seq, job_id],
+    )?;
+    Ok(())
+}
+
+/// Whoever is first on a key now and was held only by holds may run.
+pub(super) fn wake_next(tx: &Tx<'_>, keys: &[String]) -> Result<()> {
+    for key in keys {
+        let first = tx.row(
+            "SELECT j.seq, j.holds FROM job_holds h JOIN jobs j ON j.seq = h.seq
+              WHERE h.key = ?1 AND j.gate = 'held'
+                AND h.seq = (SELECT min(seq) FROM job_holds WHERE key = ?1)",
+            params![key],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)),
+        )?;
+        let Some((seq, holds)) = first else { continue };
+        if gate_of_holds(tx, seq, &hold_keys(holds.as_deref()))? == Gate::Ready {
+            tx.execute("UPDATE OR FAIL jobs SET gate = 'ready' WHERE seq = ?1 AND gate = 'held'", params![seq])?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything that follows from a job's end: its holds go, the next on each
+/// key may run, and those that waited on a completed job go on.
+pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], status: Status) -> Result<()> {
+    for key in keys {
+        tx.execute("DELETE FROM job_holds WHERE key = ?1 AND seq = ?2", params![key, seq])?;
+        if status != Status::Completed {
+            tx.execute(
+                "INSERT INTO retry_guards (key, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                params![key, seq],
+            )?;
+        }
+    }
+    wake_next(tx, keys)?;
+    if status == Status::Completed {
+        open_waiters(tx, job_id)?;
+    }
+    Ok(())
+}
+
+/// Waiters of a completed job move to their next gate. Cancelled ones forget
+/// it too, so that a later retry of them has nothing to wait for.
+fn open_waiters(tx: &Tx<'_>, job_id: &str) -> Result<()> {
+    let waiters =
+        tx.rows("SELECT seq, status, run_at, holds FROM jobs WHERE waiting_on = ?1", params![job_id], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, Status>(1)?,
+                row.get::<_, Option<Millis>>(2)?,
+                row.get::<_, Option<String>>(3)?,
+            ))
+        })?;
+    for (seq, status, run_at, holds) in waiters {
+        let gate = if status == Status::Pending {
+            let holds = hold_keys(holds.as_deref());
+            Some(gate_of(tx, &Waiter { seq, waiting_on: None, run_at, rescheduled: false, holds: &holds })?)
+        } else {
+            None
+        };
+        // A plain-SQL row that is not admitted yet stays so; admission finds the wait is over.
+        tx.execute(
+            "UPDATE OR FAIL jobs SET waiting_on = NULL, gate = CASE gate WHEN 'waiting' THEN ?2 ELSE gate END WHERE seq = ?1",
+            params![seq, gate],
+        )?;
+    }
+    Ok(())
+}
+
+/// Rows promoted in one go; more wait for the next claim, so that a hundred
+/// thousand jobs that fall due together do not stop the writer.
+const PROMOTE_AT_ONCE: u32 = 5_000;
+
+/// Opens the gate of every row whose time has come.
+pub(super) fn promote_due(tx: &Tx<'_>) -> Result<()> {
+    let mut due = tx.rows(PROMOTE_DUE, params![tx.now, PROMOTE_AT_ONCE], read_due)?;
+    due.extend(tx.rows(PROMOTE_EARLY, params![tx.now, PROMOTE_AT_ONCE], read_due)?);
+    for (seq, holds) in due {
+        let gate = gate_of_holds(tx, seq, &hold_keys(holds.as_deref()))?;
+        tx.execute(
+            "UPDATE OR FAIL jobs SET gate = ?2 WHERE seq = ?1 AND gate IN ('delayed', 'backoff')",
+            params![seq, gate],
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) const PROMOTE_DUE: &str = "SELECT seq, holds FROM jobs INDEXED BY jobs_due
+      WHERE gate IN ('delayed', 'backoff') AND run_at <= ?1 ORDER BY run_at LIMIT ?2";
+
+/// Backoffs that no clock of ours could have meant: farther away than the
+/// longest one, so the clock has been set back since.
+pub(super) const PROMOTE_EARLY: &str = "SELECT seq, holds FROM jobs INDEXED BY jobs_backoff_cap
+      WHERE gate = 'backoff' AND run_at - backoff_max > ?1 LIMIT ?2";
+
+fn read_due(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Option<String>)> {
+    Ok((row.get(0)?, row.get(1)?))
+}

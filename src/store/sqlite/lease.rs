@@ -1,0 +1,111 @@
+//! The check every verb on a claimed job begins with, and the update it ends
+//! with. Both name the token.
+
+use rusqlite::params;
+
+use super::events::{self, NewEvent};
+use super::gates;
+use super::row::hold_keys;
+use super::tx::Tx;
+use crate::error::{Error, Result};
+use crate::state::Status;
+use crate::store::{Failure, Lease};
+
+/// A claimed job as its owner finds it.
+pub(super) struct Held {
+    pub(super) status: Status,
+    pub(super) attempts: u32,
+    pub(super) max_attempts: u32,
+    pub(super) run_at: Option<i64>,
+    pub(super) event_seq: i64,
+    pub(super) cancel_requested: bool,
+    pub(super) decided: bool,
+    pub(super) backoff_max: i64,
+    pub(super) holds: Vec<String>,
+}
+
+/// The job, if this lease is still the current one or the job ended under it.
+pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
+    let found = tx.row(
+        "SELECT status, attempts, max_attempts, run_at, event_seq, cancel_requested, outcome IS NOT NULL,
+                backoff_max, holds, token, locked_by IS NOT NULL
+           FROM jobs WHERE seq = ?1 AND id = ?2",
+        params![lease.seq, lease.id],
+        |row| {
+            let held = Held {
+                status: row.get(0)?,
+                attempts: row.get(1)?,
+                max_attempts: row.get(2)?,
+                run_at: row.get(3)?,
+                event_seq: row.get(4)?,
+                cancel_requested: row.get(5)?,
+                decided: row.get(6)?,
+                backoff_max: row.get::<_, Option<i64>>(7)?.unwrap_or(0),
+                holds: hold_keys(row.get_ref(8)?.as_str_or_null()?),
+            };
+            Ok((held, row.get::<_, i64>(9)?, row.get::<_, bool>(10)?))
+        },
+    )?;
+    let Some((held, token, owned)) = found else { return Err(Error::not_found(&lease.id)) };
+    if token != lease.token || (held.status == Status::Claimed && !owned) {
+        return Err(Error::lease_lost(&lease.id, lease.token));
+    }
+    Ok(held)
+}
+
+/// The job, if this lease is still the current one.
+pub(super) fn current(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
+    let held = find(tx, lease)?;
+    if held.status == Status::Claimed { Ok(held) } else { Err(Error::lease_lost(&lease.id, lease.token)) }
+}
+
+/// How a claimed job ends.
+pub(super) struct End<'a> {
+    pub(super) status: Status,
+    pub(super) result: Option<&'a str>,
+    pub(super) last_error: Option<String>,
+    pub(super) data: Option<String>,
+}
+
+impl End<'_> {
+    pub(super) fn failed(failure: &Failure) -> Self {
+        Self {
+            status: Status::Failed,
+            result: None,
+            last_error: Some(failure.text()),
+            data: serde_json::to_string(failure).ok(),
+        }
+    }
+
+    pub(super) fn cancelled() -> Self {
+        Self { status: Status::Cancelled, result: None, last_error: None, data: None }
+    }
+}
+
+/// Ends a claimed job and does what follows. Returns the event's global id.
+pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Result<i64> {
+    let changed = tx.execute(
+        "UPDATE OR FAIL jobs SET status = ?3, completed_at = ?4, locked_by = NULL, locked_at = NULL,
+                result = coalesce(?5, result), last_error = coalesce(?6, last_error), event_seq = event_seq + 1
+          WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
+        params![lease.seq, lease.token, end.status, tx.now, end.result, end.last_error],
+    )?;
+    if changed == 0 {
+        return Err(Error::lease_lost(&lease.id, lease.token));
+    }
+    let event = events::write(
+        tx,
+        &NewEvent {
+            job_id: &lease.id,
+            seq: held.event_seq + 1,
+            attempt: held.attempts,
+            event_type: end.status.as_str(),
+            data: end.data,
+        },
+    )?;
+    gates::after_end(tx, lease.seq, &lease.id, &held.holds, end.status)?;
+    if end.status == Status::Cancelled {
+        super::cancel::cancel_waiters(tx, &lease.id)?;
+    }
+    Ok(event)
+}

@@ -1,0 +1,28 @@
+//! The statements whose plans must not depend on what lies in the tables or on
+//! statistics. A test asks SQLite to explain each of them.
+
+use super::{apply, claim, gates, prune, query, reclaim};
+use crate::state::Status;
+use crate::store::Filter;
+
+/// Name and text of each hot statement.
+#[must_use]
+pub fn hot_statements() -> Vec<(&'static str, String)> {
+    let by = |status, job_type: Option<&str>| {
+        query::list_sql(&Filter { status, job_type: job_type.map(str::to_owned), ..Filter::default() }).0
+    };
+    vec![
+        ("claim", claim::claim_sql(1)),
+        ("claim, three types", claim::claim_sql(3)),
+        ("take over", claim::take_over_sql()),
+        ("apply", apply::PLANNED.to_owned()),
+        ("reclaim", reclaim::OWNED_BY.to_owned()),
+        ("promote due", gates::PROMOTE_DUE.to_owned()),
+        ("promote early", gates::PROMOTE_EARLY.to_owned()),
+        ("prune", prune::PRUNABLE.to_owned()),
+        ("list", by(None, None)),
+        ("list by status", by(Some(Status::Failed), None)),
+        ("list by type", by(None, Some("t"))),
+        ("list by status and type", by(Some(Status::Failed), Some("t"))),
+    ]
+}

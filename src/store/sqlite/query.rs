@@ -1,0 +1,206 @@
+//! Reading: one job, many jobs, and the six questions.
+
+use std::fmt::Write as _;
+
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter, types::Value};
+
+use super::connection::sql_error;
+use super::row::{self, hold_keys};
+use crate::clock::rfc3339;
+use crate::error::{Error, ErrorKind, Result, printable};
+use crate::job::Job;
+use crate::json::JsonText;
+use crate::state::{Gate, Status};
+use crate::store::{DurationGroup, FailedGroup, Filter, Outstanding, RecentGroup, Stats, Stuck};
+
+pub(super) fn get(conn: &Connection, id: &str) -> Result<Job> {
+    let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
+    let job = conn.prepare_cached(&sql).map_err(sql_error)?.query_row([id], row::job).optional().map_err(sql_error)?;
+    let mut job = job.ok_or_else(|| Error::not_found(id))?;
+    job.blocked = why_blocked(conn, &job)?;
+    Ok(job)
+}
+
+/// The one id that starts with this, in either spelling of the alphabet.
+pub(super) fn resolve(conn: &Connection, prefix: &str) -> Result<String> {
+    if prefix.is_empty() {
+        return Err(Error::invalid("id", "is empty"));
+    }
+    let mut statement = conn
+        .prepare_cached("SELECT id FROM jobs WHERE id >= ?1 AND id < ?1 || x'7f' ORDER BY id LIMIT 3")
+        .map_err(sql_error)?;
+    let mut found: Vec<String> = Vec::new();
+    let spellings = [prefix.to_owned(), prefix.to_ascii_uppercase(), prefix.to_ascii_lowercase()];
+    for spelling in spellings {
+        let ids = statement.query_map([spelling], |row| row.get(0)).map_err(sql_error)?;
+        found.extend(ids.collect::<rusqlite::Result<Vec<_>>>().map_err(sql_error)?);
+    }
+    found.sort();
+    found.dedup();
+    match found.as_slice() {
+        [] => Err(Error::not_found(prefix)),
+        [one] => Ok(one.clone()),
+        many if many.iter().any(|id| id == prefix) => Ok(prefix.to_owned()),
+        many => Err(Error::new(
+            ErrorKind::Invalid,
+            format!(
+                "id: {} is the beginning of more than one job ({}, {} …); give more of it",
+                printable(prefix),
+                many[0],
+                many[1]
+            ),
+        )),
+    }
+}
+
+/// Newest first. The cursor is a seq, so rows that come or go do not shift a page.
+pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Vec<Job>> {
+    let (sql, values) = list_sql(filter);
+    let mut statement = conn.prepare_cached(&sql).map_err(sql_error)?;
+    let rows = statement.query_map(params_from_iter(values), row::job).map_err(sql_error)?;
+    let mut jobs = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(sql_error)?;
+    for job in &mut jobs {
+        job.blocked = why_blocked(conn, job)?;
+    }
+    Ok(jobs)
+}
+
+/// Without a filter: backwards along the table. With one: backwards along the
+/// stretches of `jobs_by_status` that match, a page from each, then the newest
+/// of those. The index is named, so the plan does not depend on statistics.
+pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
+    let limit = if filter.limit == 0 { 50 } else { filter.limit };
+    let mut values = vec![Value::from(limit), Value::from(filter.before.unwrap_or(i64::MAX))];
+    let mut and = String::new();
+    if let Some(since) = filter.since {
+        values.push(Value::from(since));
+        let _ = write!(and, " AND created_at >= ?{}", values.len());
+    }
+    let columns = row::COLUMNS;
+    if filter.status.is_none() && filter.job_type.is_none() {
+        let sql = format!("SELECT {columns} FROM jobs NOT INDEXED WHERE seq < ?2{and} ORDER BY seq DESC LIMIT ?1");
+        return (sql, values);
+    }
+    if let Some(job_type) = &filter.job_type {
+        values.push(Value::from(job_type.clone()));
+        let _ = write!(and, " AND type = ?{}", values.len());
+    }
+    let statuses = filter.status.map_or_else(|| Status::ALL.to_vec(), |status| vec![status]);
+    let stretches: Vec<String> = statuses
+        .iter()
+        .map(|status| {
+            format!(
+                "SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_by_status
+                  WHERE status = '{status}' AND seq < ?2{and} ORDER BY seq DESC LIMIT ?1)"
+            )
+        })
+        .collect();
+    let sql = format!(
+        "SELECT {columns} FROM jobs WHERE seq IN (SELECT seq FROM ({}) ORDER BY seq DESC LIMIT ?1) ORDER BY seq DESC",
+        stretches.join(" UNION ALL ")
+    );
+    (sql, values)
+}
+
+/// For a pending job that cannot run: the reason, in words.
+fn why_blocked(conn: &Connection, job: &Job) -> Result<Option<String>> {
+    let reason = match job.gate {
+        None | Some(Gate::Ready) => return Ok(None),
+        Some(Gate::New) => "inserted by plain SQL, not yet admitted by a process that knows its type".to_owned(),
+        Some(Gate::Waiting) => {
+            let parent = job.waiting_on.as_deref().unwrap_or_default();
+            let status = conn
+                .prepare_cached("SELECT status FROM jobs WHERE id = ?1")
+                .and_then(|mut s| s.query_row([parent], |row| row.get::<_, Status>(0)).optional())
+                .map_err(sql_error)?;
+            match status {
+                Some(Status::Failed) => format!("waits on {parent}, which failed: retry or cancel that one"),
+                Some(status) => format!("waits on {parent} ({status})"),
+                None => format!("waits on {parent}"),
+            }
+        }
+        Some(Gate::Delayed) => format!("runs at {}", job.run_at.map(rfc3339).unwrap_or_default()),
+        Some(Gate::Backoff) => format!("retries at {}", job.run_at.map(rfc3339).unwrap_or_default()),
+        Some(Gate::Held) => held_by(conn, job)?,
+    };
+    Ok(Some(reason))
+}
+
+fn held_by(conn: &Connection, job: &Job) -> Result<String> {
+    for key in hold_keys(job.holds.as_ref().map(JsonText::as_str)) {
+        let ahead = conn
+            .prepare_cached(
+                "SELECT job_id FROM job_holds WHERE key = ?1 AND seq <> ?2 AND (seq < ?2 OR active = 1)
+                  ORDER BY active DESC, seq LIMIT 1",
+            )
+            .and_then(|mut s| s.query_row(params![key, job.seq], |row| row.get::<_, String>(0)).optional())
+            .map_err(sql_error)?;
+        if let Some(ahead) = ahead {
+            return Ok(format!("behind {ahead} on {}", printable(&key)));
+        }
+    }
+    Ok("behind another job on one of its holds".to_owned())
+}
+
+pub(super) fn stats(conn: &Connection) -> Result<Stats> {
+    Ok(Stats {
+        outstanding: rows(conn, "SELECT type, status, gate, jobs, oldest FROM jobq_outstanding", |row| {
+            Ok(Outstanding {
+                job_type: row.get(0)?,
+                status: row.get(1)?,
+                gate: row.get(2)?,
+                jobs: row.get(3)?,
+                oldest: row.get(4)?,
+            })
+        })?,
+        // With a bare column beside max(), SQLite takes it from the row that has the maximum.
+        failed: rows(
+            conn,
+            "SELECT type, count(*), id, last_error, max(completed_at) FROM jobs WHERE status = 'failed' GROUP BY type",
+            |row| {
+                Ok(FailedGroup {
+                    job_type: row.get(0)?,
+                    jobs: row.get(1)?,
+                    newest: row.get(2)?,
+                    last_error: row.get(3)?,
+                })
+            },
+        )?,
+        stuck: rows(conn, "SELECT id, type, locked_by, last_sign_of_life FROM jobq_stuck", |row| {
+            Ok(Stuck { id: row.get(0)?, job_type: row.get(1)?, locked_by: row.get(2)?, last_sign_of_life: row.get(3)? })
+        })?,
+        durations: rows(conn, "SELECT type, jobs, min_ms, avg_ms, max_ms FROM jobq_durations", |row| {
+            Ok(DurationGroup {
+                job_type: row.get(0)?,
+                jobs: row.get(1)?,
+                min_ms: row.get(2)?,
+                avg_ms: row.get(3)?,
+                max_ms: row.get(4)?,
+            })
+        })?,
+        duplicates: conn
+            .query_row(
+                "SELECT count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+                   WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND status IN ('pending', 'claimed')
+                   GROUP BY type, idempotency_key HAVING count(*) > 1)",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(sql_error)?,
+        last_hour: rows(
+            conn,
+            "SELECT type, status, count(*) FROM jobq_last_hour GROUP BY type, status ORDER BY type, status",
+            |row| Ok(RecentGroup { job_type: row.get(0)?, status: row.get(1)?, jobs: row.get(2)? }),
+        )?,
+    })
+}
+
+fn rows<T>(
+    conn: &Connection,
+    sql: &str,
+    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = conn.prepare_cached(sql).map_err(sql_error)?;
+    let rows = statement.query_map([], read).map_err(sql_error)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
+}

@@ -1,0 +1,88 @@
+//! Back to pending after a failed attempt. With the attempts used up the job
+//! fails instead; with a cancel waiting it is cancelled.
+
+use rusqlite::params;
+
+use super::events::{self, NewEvent};
+use super::gates::{self, Waiter};
+use super::lease::{self, End, Held};
+use super::tx::Tx;
+use crate::clock::Millis;
+use crate::error::{Error, Result};
+use crate::store::{Ending, Failure, Lease};
+
+pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: Millis) -> Result<Ending> {
+    let held = undecided(tx, lease)?;
+    if held.cancel_requested {
+        lease::end(tx, lease, &held, End::cancelled())?;
+        return Ok(Ending::Cancelled);
+    }
+    if held.attempts >= held.max_attempts {
+        lease::end(tx, lease, &held, End::failed(failure))?;
+        return Ok(Ending::Failed);
+    }
+    let run_at = tx.now.saturating_add(delay);
+    let mut data = serde_json::json!(failure);
+    data["run_at"] = crate::clock::rfc3339(run_at).into();
+    let back = Back {
+        attempts: held.attempts,
+        run_at: Some(run_at),
+        // A longer wait than the policy's longest must not look like a clock that jumped.
+        backoff_max: held.backoff_max.max(delay),
+        last_error: Some(failure.text()),
+        events: vec![("rescheduled", Some(data.to_string()))],
+    };
+    to_pending(tx, lease, &held, back)?;
+    Ok(Ending::Done)
+}
+
+/// A claimed job on its way back to pending.
+pub(super) struct Back {
+    pub(super) attempts: u32,
+    pub(super) run_at: Option<Millis>,
+    pub(super) backoff_max: Millis,
+    pub(super) last_error: Option<String>,
+    pub(super) events: Vec<(&'static str, Option<String>)>,
+}
+
+/// The one way back: reschedule, release and reclaim differ in what they say.
+pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) -> Result<()> {
+    gates::set_active(tx, lease.seq, &lease.id, &held.holds, false)?;
+    let waiter =
+        Waiter { seq: lease.seq, waiting_on: None, run_at: back.run_at, rescheduled: true, holds: &held.holds };
+    let gate = gates::gate_of(tx, &waiter)?;
+    let changed = tx.execute(
+        "UPDATE OR FAIL jobs SET status = 'pending', gate = ?3, locked_by = NULL, locked_at = NULL, attempts = ?4,
+                run_at = ?5, backoff_max = ?6, last_error = coalesce(?7, last_error), event_seq = event_seq + ?8
+          WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
+        params![
+            lease.seq,
+            lease.token,
+            gate,
+            back.attempts,
+            back.run_at,
+            back.backoff_max,
+            back.last_error,
+            i64::try_from(back.events.len()).unwrap_or(0),
+        ],
+    )?;
+    if changed == 0 {
+        return Err(Error::lease_lost(&lease.id, lease.token));
+    }
+    let mut seq = held.event_seq;
+    for (event_type, data) in back.events {
+        seq += 1;
+        events::write(tx, &NewEvent { job_id: &lease.id, seq, attempt: held.attempts, event_type, data })?;
+    }
+    // A row that was admitted late may be before it on a key, and is free now.
+    gates::wake_next(tx, &held.holds)
+}
+
+/// The job, if it is ours and not decided: after decide there is no way back.
+pub(super) fn undecided(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
+    let held = lease::current(tx, lease)?;
+    if held.decided {
+        return Err(Error::wrong_state(format!("job {} is decided; it can only be applied", lease.id)));
+    }
+    Ok(held)
+}

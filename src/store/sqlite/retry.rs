@@ -1,0 +1,119 @@
+//! The operator brings a failed or cancelled job back: explicit, never
+//! automatic. It keeps its place in order, and is refused when that place is
+//! already behind something that ran since.
+
+use rusqlite::params;
+
+use super::events::{self, NewEvent};
+use super::gates::{self, Waiter};
+use super::row::{self, hold_keys};
+use super::tx::Tx;
+use super::{admit, enqueue};
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::state::{Gate, Status};
+
+pub(super) fn retry(tx: &Tx<'_>, id: &str) -> Result<Job> {
+    admit::admit(tx)?;
+    let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
+    let job = tx.row(&sql, params![id], row::job)?.ok_or_else(|| Error::not_found(id))?;
+    if !matches!(job.status, Status::Failed | Status::Cancelled) {
+        return Err(Error::wrong_state(format!(
+            "job {id} is {}; only failed and cancelled jobs can be retried",
+            job.status
+        )));
+    }
+    let holds = hold_keys(job.holds.as_ref().map(crate::json::JsonText::as_str));
+    refuse_if_overtaken(tx, &job, &holds)?;
+    refuse_if_key_taken(tx, &job)?;
+    if let Some(parent) = &job.waiting_on {
+        enqueue::open_parent(tx, parent, job.seq)?;
+    }
+    tx.execute("DELETE FROM retry_guards WHERE seq = ?1", params![job.seq])?;
+    if job.outcome.is_some() {
+        decided_again(tx, &job, &holds)?
+    } else {
+        pending_again(tx, &job, &holds)?
+    }
+    tx.row(&sql, params![id], row::job)?.ok_or_else(|| Error::not_found(id))
+}
+
+fn pending_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
+    // A row that failed validation was never admitted: it is looked at afresh.
+    let gate = if job.payload_hash.is_none() {
+        Gate::New
+    } else {
+        gates::take_holds(tx, job.seq, &job.id, holds, false)?;
+        gates::demote_others(tx, job.seq, holds)?;
+        let waiting_on = job.waiting_on.as_deref();
+        gates::gate_of(tx, &Waiter { seq: job.seq, waiting_on, run_at: None, rescheduled: false, holds })?
+    };
+    let event_seq = tx.row(
+        "UPDATE OR FAIL jobs SET status = 'pending', gate = ?2, attempts = 0, completed_at = NULL, run_at = NULL,
+                cancel_requested = 0, event_seq = event_seq + 1
+          WHERE seq = ?1 AND status IN ('failed', 'cancelled') RETURNING event_seq",
+        params![job.seq, gate],
+        |row| row.get(0),
+    )?;
+    retried(tx, job, 0, event_seq)
+}
+
+/// What it does is decided; it only has to be applied.
+fn decided_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
+    for key in holds {
+        let busy = tx.row("SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1", params![key], |row| {
+            row.get::<_, String>(0)
+        })?;
+        if let Some(other) = busy {
+            return Err(Error::wrong_state(format!(
+                "job {}: job {other} is at work on {key}; retry when it has ended",
+                job.id
+            )));
+        }
+    }
+    gates::take_holds(tx, job.seq, &job.id, holds, true)?;
+    gates::demote_others(tx, job.seq, holds)?;
+    let event_seq = tx.row(
+        "UPDATE OR FAIL jobs SET status = 'claimed', completed_at = NULL, run_at = NULL, event_seq = event_seq + 1
+          WHERE seq = ?1 AND status = 'failed' RETURNING event_seq",
+        params![job.seq],
+        |row| row.get(0),
+    )?;
+    retried(tx, job, job.attempts, event_seq)
+}
+
+fn retried(tx: &Tx<'_>, job: &Job, attempt: u32, event_seq: Option<i64>) -> Result<()> {
+    let seq = event_seq.ok_or_else(|| Error::not_found(&job.id))?;
+    events::write(tx, &NewEvent { job_id: &job.id, seq, attempt, event_type: "retried", data: None }).map(drop)
+}
+
+/// A later job on one of its keys has started: running this one now would undo
+/// it. One that was claimed and given back without having run does not count.
+fn refuse_if_overtaken(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
+    for key in holds {
+        let by = tx.row(
+            "SELECT g.overtaken_by FROM retry_guards g LEFT JOIN jobs j ON j.id = g.overtaken_by
+              WHERE g.key = ?1 AND g.seq = ?2 AND g.overtaken_by IS NOT NULL
+                AND NOT (j.status IS 'pending' AND j.attempts IS 0)",
+            params![key, job.seq],
+            |row| row.get::<_, String>(0),
+        )?;
+        if let Some(by) = by {
+            return Err(Error::wrong_state(format!(
+                "job {}: the later job {by} has already run on {key}, a retry would undo it; queue a new job instead",
+                job.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_if_key_taken(tx: &Tx<'_>, job: &Job) -> Result<()> {
+    let Some(key) = job.idempotency_key.as_deref().filter(|key| !key.is_empty()) else { return Ok(()) };
+    match enqueue::by_active_key(tx, &job.job_type, key)? {
+        None => Ok(()),
+        Some(other) => {
+            Err(Error::wrong_state(format!("job {}: its key is taken by the unfinished job {}", job.id, other.id)))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Rows of `jobs` as values. Column names and fields stand once, together, so
+//! a column can be neither mixed up nor looked up by name on every row.
+
+use rusqlite::Row;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+
+use crate::job::Job;
+use crate::json::JsonText;
+use crate::state::{Gate, Status};
+
+macro_rules! job_columns {
+    ($first:ident = $first_name:literal $(, $field:ident = $name:literal)* $(,)?) => {
+        /// The columns `job` reads, in its order.
+        pub(super) const COLUMNS: &str = concat!($first_name $(, ", ", $name)*);
+
+        /// A row that begins with [`COLUMNS`].
+        pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
+            let mut next = 0;
+            let mut column = || { next += 1; next - 1 };
+            Ok(Job {
+                $first: row.get(column())?,
+                $($field: row.get(column())?,)*
+                blocked: None,
+            })
+        }
+    };
+}
+
+job_columns! {
+    seq = "seq", id = "id", job_type = "type", status = "status", gate = "gate", priority = "priority",
+    attempts = "attempts", max_attempts = "max_attempts", token = "token",
+    cancel_requested = "cancel_requested", heartbeat = "heartbeat", created_at = "created_at",
+    run_at = "run_at", locked_at = "locked_at", heartbeat_at = "heartbeat_at", claimed_at = "claimed_at",
+    completed_at = "completed_at", timeout = "timeout", backoff_base = "backoff_base",
+    backoff_max = "backoff_max", locked_by = "locked_by", waiting_on = "waiting_on",
+    idempotency_key = "idempotency_key", correlation_id = "correlation_id", payload_hash = "payload_hash",
+    holds = "holds", last_error = "last_error", progress = "progress", checkpoint = "checkpoint",
+    result = "result", outcome = "outcome", payload = "payload",
+}
+
+/// The hold keys in a row's `holds`.
+pub(super) fn hold_keys(holds: Option<&str>) -> Vec<String> {
+    holds.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+macro_rules! text_column {
+    ($type:ty) => {
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                value.as_str()?.parse().map_err(|_| FromSqlError::InvalidType)
+            }
+        }
+
+        impl ToSql for $type {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.as_str().into())
+            }
+        }
+    };
+}
+
+text_column!(Status);
+text_column!(Gate);
+
+impl FromSql for JsonText {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str().map(|text| Self(text.to_owned()))
+    }
+}

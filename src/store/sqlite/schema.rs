@@ -1,0 +1,114 @@
+//! The schema's version: creating, migrating, refusing.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::connection::sql_error;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The version this build writes. A test compares it with `schema.sql`.
+pub const SCHEMA_VERSION: i64 = 2;
+
+const SCHEMA: &str = include_str!("../../../schema.sql");
+
+/// One step from a version to the next.
+struct Migration {
+    from: i64,
+    sql: &'static str,
+}
+
+/// Forward only, in order, each in the transaction that also moves the number.
+const MIGRATIONS: &[Migration] =
+    &[Migration { from: 1, sql: include_str!("../../../migrations/0002_retry_guards.sql") }];
+
+/// The version of the database, or `None` when jobq's tables are not there.
+pub(super) fn version(conn: &Connection) -> Result<Option<i64>> {
+    let there: bool = conn
+        .query_row("SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'jobq_meta')", [], |row| row.get(0))
+        .map_err(sql_error)?;
+    if !there {
+        return Ok(None);
+    }
+    read_version(conn).map(Some)
+}
+
+/// The version as every write transaction reads it.
+pub(super) fn read_version(conn: &Connection) -> Result<i64> {
+    let mut statement =
+        conn.prepare_cached("SELECT value FROM main.jobq_meta WHERE key = 'schema_version'").map_err(sql_error)?;
+    let text: Option<String> = statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)?;
+    text.and_then(|t| t.parse().ok())
+        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "jobq_meta has no readable schema_version"))
+}
+
+/// Refuses a database that a newer jobq has written, before anything changes.
+pub(super) fn refuse_newer(found: i64) -> Result<()> {
+    if found <= SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Schema,
+        format!(
+            "the database has schema version {found}, this jobq knows {SCHEMA_VERSION}; install a newer jobq (nothing was changed)"
+        ),
+    ))
+}
+
+/// For a running process: the schema is still the one it was built for.
+pub(super) fn expect_current(conn: &Connection) -> Result<()> {
+    let found = read_version(conn)?;
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Schema,
+        format!(
+            "the database moved on to schema version {found} while this process (version {SCHEMA_VERSION}) was running; restart it with the newer jobq"
+        ),
+    ))
+}
+
+/// Makes jobq's tables in an empty or foreign database.
+pub(super) fn create(conn: &Connection) -> Result<()> {
+    in_transaction(conn, || {
+        // Another process may have been faster.
+        if version(conn)?.is_none() {
+            conn.execute_batch(SCHEMA).map_err(sql_error)?;
+        }
+        Ok(())
+    })
+}
+
+/// Takes an older database forward, step by step.
+pub(super) fn migrate(conn: &Connection) -> Result<()> {
+    loop {
+        let done = in_transaction(conn, || {
+            let found = read_version(conn)?;
+            refuse_newer(found)?;
+            if found == SCHEMA_VERSION {
+                return Ok(true);
+            }
+            let Some(step) = MIGRATIONS.iter().find(|m| m.from == found) else {
+                return Err(Error::new(ErrorKind::Schema, format!("no migration leads from schema version {found}")));
+            };
+            conn.execute_batch(step.sql).map_err(sql_error)?;
+            conn.execute("UPDATE jobq_meta SET value = ?1 WHERE key = 'schema_version'", [(found + 1).to_string()])
+                .map_err(sql_error)?;
+            tracing::info!(from = found, to = found + 1, "migrated the database");
+            Ok(false)
+        })?;
+        if done {
+            return Ok(());
+        }
+    }
+}
+
+fn in_transaction<T>(conn: &Connection, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(sql_error)?;
+    match work() {
+        Ok(value) => conn.execute_batch("COMMIT").map_err(sql_error).map(|()| value),
+        Err(error) => {
+            let _ = conn.execute_batch("ROLLBACK");
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The writer: one connection, one transaction at a time, one fsync for
+//! everybody who waits.
+//!
+//! Callers hand in an operation and block until it is durable. The first one to
+//! arrive takes the writer's seat: it opens an IMMEDIATE transaction, runs its
+//! own operation and everything that has queued up meanwhile, each in a
+//! savepoint, commits once, and wakes the others. While it waits for the disk
+//! the next group forms; its first caller then takes the seat. So a lone
+//! caller pays no thread switch, and eight callers pay one fsync.
+//!
+//! Errors, the part that is easy to get wrong:
+//! - an operation that fails before it changed anything is simply answered; one
+//!   that did change something makes the group start over with a savepoint
+//!   around each operation, so that it is rolled back alone;
+//! - `SQLITE_FULL` and I/O errors may have rolled back the whole transaction,
+//!   and the next statement would then commit by itself. So after every failed
+//!   operation we look whether the transaction is still there; if not, nothing
+//!   more is sent, the connection is opened anew, and each operation of the
+//!   group is run again in a transaction of its own;
+//! - a COMMIT that fails for lack of room has not happened: the commit record
+//!   is the last thing written. Any other failed COMMIT may turn out to be
+//!   durable after a restart: `OutcomeUnknown`, and a fresh connection.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::connection::sql_error;
+use super::schema;
+use super::tx::{Context, Tx};
+use crate::error::{Error, ErrorKind, Result};
+
+/// A group ends when it has taken this long: latency for those who wait.
+const GROUP_TIME: Duration = Duration::from_millis(20);
+/// A group ends at this many operations: memory, and the size of a transaction.
+const GROUP_SIZE: usize = 1024;
+
+/// Opens the writer's connection; called again after a failed COMMIT.
+pub(super) type Opener = Box<dyn Fn() -> Result<Connection> + Send + Sync>;
+
+pub(super) struct Writer {
+    open: Opener,
+    context: Context,
+    line: Mutex<Line>,
+    seat: Mutex<Option<Connection>>,
+}
+
+/// Who waits. Signs of life go first: a lease must not be lost to a long queue.
+#[derive(Default)]
+struct Line {
+    urgent: VecDeque<Arc<dyn Waiting>>,
+    normal: VecDeque<Arc<dyn Waiting>>,
+    someone_leads: bool,
+}
+
+impl Line {
+    fn next(&mut self) -> Option<Arc<dyn Waiting>> {
+        self.urgent.pop_front().or_else(|| self.normal.pop_front())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    /// The previous leader has left; this caller takes the seat.
+    Lead,
+    Done,
+}
+
+/// An operation in line. Runs again if its group fell apart.
+trait Waiting: Send + Sync {
+    fn run(&self, tx: &Tx<'_>) -> bool;
+    fn refuse(&self, error: Error);
+    fn wake(&self, phase: Phase);
+    fn subject(&self) -> &str;
+}
+
+struct Operation<T, F> {
+    subject: String,
+    work: Mutex<F>,
+    answer: Mutex<Option<Result<T>>>,
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F> {
+    fn run(&self, tx: &Tx<'_>) -> bool {
+        let mut work = lock(&self.work);
+        let answer = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Internal,
+                format!("{}: a panic inside a write; nothing was changed", self.subject),
+            ))
+        });
+        let ok = answer.is_ok();
+        *lock(&self.answer) = Some(answer);
+        ok
+    }
+
+    fn refuse(&self, error: Error) {
+        *lock(&self.answer) = Some(Err(error));
+    }
+
+    fn wake(&self, phase: Phase) {
+        // The leader's own operation is waited for by nobody.
+        if std::mem::replace(&mut *lock(&self.phase), phase) == Phase::Queued {
+            self.changed.notify_one();
+        }
+    }
+
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+}
+
+impl Writer {
+    pub(super) fn new(conn: Connection, open: Opener, context: Context) -> Self {
+        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)) }
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Runs `work` in the next group and returns once it is durable.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        subject: impl Into<String>,
+        work: impl FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.submit(false, subject.into(), work)
+    }
+
+    /// As `write`, ahead of everything that is not urgent.
+    pub(super) fn write_urgent<T: Send + 'static>(
+        &self,
+        subject: impl Into<String>,
+        work: impl FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.submit(true, subject.into(), work)
+    }
+
+    fn submit<T, F>(&self, urgent: bool, subject: String, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
+    {
+        let mine = Arc::new(Operation {
+            subject,
+            work: Mutex::new(work),
+            answer: Mutex::new(None),
+            phase: Mutex::new(Phase::Queued),
+            changed: Condvar::new(),
+        });
+        let lead = {
+            let mut line = lock(&self.line);
+            let queue = if urgent { &mut line.urgent } else { &mut line.normal };
+            queue.push_back(mine.clone());
+            !std::mem::replace(&mut line.someone_leads, true)
+        };
+        if lead {
+            *lock(&mine.phase) = Phase::Lead;
+        }
+        if lead || wait(&mine) == Phase::Lead {
+            // A leader's own operation may be overtaken by urgent ones, never by more than one group.
+            while *lock(&mine.phase) != Phase::Done {
+                self.run_group();
+            }
+            self.hand_over();
+        }
+        let answer = lock(&mine.answer).take();
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "a write was answered without an answer")))
+    }
+
+    /// The seat goes to whoever is first in line, or is left free.
+    fn hand_over(&self) {
+        let mut line = lock(&self.line);
+        match line.urgent.front().or_else(|| line.normal.front()) {
+            Some(first) => first.wake(Phase::Lead),
+            None => line.someone_leads = false,
+        }
+    }
+
+    fn run_group(&self) {
+        let mut seat = lock(&self.seat);
+        let mut group = Vec::new();
+        let outcome = match self.connection(&mut seat) {
+            Ok(conn) => self.fill(conn, &mut group),
+            Err(error) => Outcome::Refused(error),
+        };
+        match outcome {
+            Outcome::Committed => {}
+            Outcome::Refused(error) => {
+                // Nothing was run, or nothing of it has happened: everybody in line hears why.
+                if group.is_empty() {
+                    group.extend(std::iter::from_fn(|| lock(&self.line).next()));
+                }
+                for operation in &group {
+                    operation.refuse(repeat(&error, operation.subject()));
+                }
+            }
+            Outcome::Unknown(error) => {
+                *seat = None;
+                for operation in &group {
+                    operation.refuse(unknown(&error, operation.subject()));
+                }
+            }
+            Outcome::FellApart => {
+                *seat = None;
+                for operation in &group {
+                    self.run_alone(&mut seat, operation.as_ref());
+                }
+            }
+        }
+        drop(seat);
+        for operation in group {
+            operation.wake(Phase::Done);
+        }
+    }
+
+    /// One transaction with everything that waits.
+    fn fill(&self, conn: &Connection, group: &mut Vec<Arc<dyn Waiting>>) -> Outcome {
+        let started = Instant::now();
+        if let Err(error) = begin(conn) {
+            return Outcome::Refused(error);
+        }
+        let tx = Tx::new(conn, &self.context);
+        while group.len() < GROUP_SIZE && (group.is_empty() || started.elapsed() < GROUP_TIME) {
+            let Some(operation) = lock(&self.line).next() else { break };
+            group.push(operation.clone());
+            let before = conn.total_changes();
+            if operation.run(&tx) {
+                continue;
+            }
+            if conn.is_autocommit() {
+                return Outcome::FellApart;
+            }
+            // A refusal that changed nothing leaves nothing to undo. One that
+            // did has to be undone alone: the group is run again, carefully.
+            if conn.total_changes() != before {
+                return self.run_carefully(conn, group);
+            }
+        }
+        commit(conn)
+    }
+
+    /// The group again from the start, each operation in a savepoint. Not the
+    /// usual way, because a savepoint copies every page the operation touches.
+    fn run_carefully(&self, conn: &Connection, group: &[Arc<dyn Waiting>]) -> Outcome {
+        if execute(conn, "ROLLBACK").is_err() {
+            return Outcome::FellApart;
+        }
+        if let Err(error) = begin(conn) {
+            return Outcome::Refused(error);
+        }
+        let tx = Tx::new(conn, &self.context);
+        for operation in group {
+            if !in_savepoint(conn, || operation.run(&tx)) {
+                return Outcome::FellApart;
+            }
+            // What was rolled back may have included an admission.
+            tx.admitted.set(false);
+        }
+        commit(conn)
+    }
+
+    /// After a group fell apart: the operation by itself, so that it gets the
+    /// answer that is its own.
+    fn run_alone(&self, seat: &mut Option<Connection>, operation: &dyn Waiting) {
+        let conn = match self.connection(seat) {
+            Ok(conn) => conn,
+            Err(error) => return operation.refuse(error),
+        };
+        if let Err(error) = begin(conn) {
+            return operation.refuse(error);
+        }
+        let ok = operation.run(&Tx::new(conn, &self.context));
+        if !ok {
+            // Its own error is its answer; the connection may be in any state.
+            let _ = conn.execute_batch("ROLLBACK");
+            *seat = None;
+            return;
+        }
+        match commit(conn) {
+            Outcome::Committed => {}
+            Outcome::Refused(error) => operation.refuse(error),
+            Outcome::Unknown(error) => {
+                operation.refuse(unknown(&error, operation.subject()));
+                *seat = None;
+            }
+            Outcome::FellApart => {
+                operation.refuse(Error::new(
+                    ErrorKind::Io,
+                    "the transaction was lost before its COMMIT; nothing was changed",
+                ));
+                *seat = None;
+            }
+        }
+    }
+
+    fn connection<'s>(&self, seat: &'s mut Option<Connection>) -> Result<&'s Connection> {
+        if seat.is_none() {
+            *seat = Some((self.open)()?);
+        }
+        Ok(seat.as_ref().expect("opened above"))
+    }
+}
+
+enum Outcome {
+    Committed,
+    /// It has definitely not happened.
+    Refused(Error),
+    /// It may have happened.
+    Unknown(Error),
+    /// The transaction vanished under a failing statement.
+    FellApart,
+}
+
+fn begin(conn: &Connection) -> Result<()> {
+    execute(conn, "BEGIN IMMEDIATE").map_err(sql_error)?;
+    schema::expect_current(conn).inspect_err(|_| {
+        let _ = conn.execute_batch("ROLLBACK");
+    })
+}
+
+/// Runs one operation in a savepoint. False when the transaction is gone.
+fn in_savepoint(conn: &Connection, run: impl FnOnce() -> bool) -> bool {
+    if execute(conn, "SAVEPOINT operation").is_err() {
+        return false;
+    }
+    let ok = run();
+    // The order matters: with autocommit back on, ROLLBACK TO fails, and any
+    // other statement would commit on its own.
+    if conn.is_autocommit() {
+        return false;
+    }
+    (ok || execute(conn, "ROLLBACK TO operation").is_ok())
+        && execute(conn, "RELEASE operation").is_ok()
+        && !conn.is_autocommit()
+}
+
+fn commit(conn: &Connection) -> Outcome {
+    if conn.is_autocommit() {
+        return Outcome::FellApart;
+    }
+    let Err(error) = execute(conn, "COMMIT") else { return Outcome::Committed };
+    let error = sql_error(error);
+    if !conn.is_autocommit() {
+        // Refused, not failed: the transaction is still open and goes away now.
+        let _ = conn.execute_batch("ROLLBACK");
+        return Outcome::Refused(error);
+    }
+    if error.is_disk_full() { Outcome::Refused(error) } else { Outcome::Unknown(error) }
+}
+
+fn execute(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(sql)?.execute([]).map(drop)
+}
+
+fn unknown(cause: &Error, subject: &str) -> Error {
+    Error::new(
+        ErrorKind::OutcomeUnknown,
+        format!(
+            "{subject}: the COMMIT failed ({cause}) and may still turn out to be durable; submit it again with the same id or key to find out"
+        ),
+    )
+}
+
+/// An error for one more caller.
+fn repeat(error: &Error, subject: &str) -> Error {
+    Error::new(error.kind(), error.to_string()).context(subject)
+}
+
+fn wait<T, F>(operation: &Operation<T, F>) -> Phase {
+    let mut phase = lock(&operation.phase);
+    while *phase == Phase::Queued {
+        phase = operation.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
+    }
+    *phase
+}
+
+/// A panic is caught around every operation, so what a lock guards is sound.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

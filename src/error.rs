@@ -52,13 +52,15 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     field: Option<String>,
+    /// Which of several items of one request, counted from 0.
+    item: Option<usize>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of a given kind. Handlers and stores outside this crate use it too.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), field: None, source: None }))
+        Self(Box::new(Inner { kind, message: message.into(), field: None, item: None, source: None }))
     }
 
     /// The request is wrong in this field.
@@ -96,6 +98,24 @@ impl Error {
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
         self.0.message = format!("{doing}: {}", self.0.message);
         self
+    }
+
+    /// The same error, about one of several items.
+    pub(crate) fn in_item(mut self, index: usize) -> Self {
+        self.0.item = Some(index);
+        self
+    }
+
+    /// Which of several items of one request failed, counted from 0.
+    #[must_use]
+    pub fn item(&self) -> Option<usize> {
+        self.0.item
+    }
+
+    /// What happened, without the number of the item.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
     }
 
     /// What kind of failure this is.
@@ -155,7 +175,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        match self.0.item {
+            Some(index) => write!(f, "job {}: {}", index + 1, self.0.message),
+            None => f.write_str(&self.0.message),
+        }
     }
 }
 
@@ -166,6 +189,11 @@ impl std::error::Error for Error {
 }
 
 /// Text from outside, fit for a terminal or a log line: no control characters.
-pub(crate) fn printable(text: &str) -> String {
+///
+/// ```
+/// assert_eq!(jobq::printable("red\u{1b}[31m"), "red\u{fffd}[31m");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

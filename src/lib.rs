@@ -47,7 +47,7 @@ mod retry;
 pub mod state;
 pub mod store;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, printable};
 pub use job::{Job, NewJob, Unique};
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH};
 pub use path::normalise_path;

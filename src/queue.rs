@@ -259,7 +259,7 @@ impl Queue {
     /// named by its number.
     fn prepare_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<EnqueueJob>> {
         let numbered = jobs.into_iter().enumerate();
-        numbered.map(|(i, job)| self.prepare(job).map_err(|e| e.context(format_args!("job {}", i + 1)))).collect()
+        numbered.map(|(i, job)| self.prepare(job).map_err(|e| e.in_item(i))).collect()
     }
 
     fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {

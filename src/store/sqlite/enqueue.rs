@@ -20,9 +20,7 @@ pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<Vec<Enqueued>>
     let one = jobs.len() == 1;
     jobs.iter()
         .enumerate()
-        .map(|(index, job)| {
-            insert(tx, job).map_err(|e| if one { e } else { e.context(format_args!("job {}", index + 1)) })
-        })
+        .map(|(index, job)| insert(tx, job).map_err(|e| if one { e } else { e.in_item(index) }))
         .collect()
 }
 

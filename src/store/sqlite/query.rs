@@ -106,7 +106,7 @@ pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
 fn why_blocked(conn: &Connection, job: &Job) -> Result<Option<String>> {
     let reason = match job.gate {
         None | Some(Gate::Ready) => return Ok(None),
-        Some(Gate::New) => "inserted by plain SQL, not yet admitted by a process that knows its type".to_owned(),
+        Some(Gate::New) => "waits for a process that knows its type to admit it".to_owned(),
         Some(Gate::Waiting) => {
             let parent = job.waiting_on.as_deref().unwrap_or_default();
             let status = conn

@@ -69,9 +69,7 @@ pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) ->
     if changed == 0 {
         return Err(Error::lease_lost(&lease.id, lease.token));
     }
-    let mut seq = held.event_seq;
-    for (event_type, data) in back.events {
-        seq += 1;
+    for (seq, (event_type, data)) in (held.event_seq + 1..).zip(back.events) {
         events::write(tx, &NewEvent { job_id: &lease.id, seq, attempt: held.attempts, event_type, data })?;
     }
     // A row that was admitted late may be before it on a key, and is free now.

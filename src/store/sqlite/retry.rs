@@ -31,9 +31,9 @@ pub(super) fn retry(tx: &Tx<'_>, id: &str) -> Result<Job> {
     }
     tx.execute("DELETE FROM retry_guards WHERE seq = ?1", params![job.seq])?;
     if job.outcome.is_some() {
-        decided_again(tx, &job, &holds)?
+        decided_again(tx, &job, &holds)?;
     } else {
-        pending_again(tx, &job, &holds)?
+        pending_again(tx, &job, &holds)?;
     }
     tx.row(&sql, params![id], row::job)?.ok_or_else(|| Error::not_found(id))
 }

@@ -1,0 +1,126 @@
+//! The command line. One file per command; the words are those of the library.
+
+mod args;
+mod cancel;
+mod completions;
+mod config;
+mod enqueue;
+mod events;
+mod init;
+mod job_object;
+mod list;
+mod locate;
+mod man;
+mod output;
+mod prune;
+mod reclaim;
+mod retry;
+mod show;
+mod stats;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use jobq::ErrorKind;
+
+use self::args::{Cli, Command};
+use self::locate::Place;
+use self::output::Output;
+
+/// How a command ended, other than by an error of the queue.
+pub(crate) enum Failure {
+    Queue(jobq::Error),
+    /// The reader of our output has gone; nothing is wrong.
+    OutputClosed,
+}
+
+impl From<jobq::Error> for Failure {
+    fn from(error: jobq::Error) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::OutputClosed;
+        }
+        Self::Queue(jobq::Error::new(ErrorKind::Io, format!("cannot write the output: {error}")))
+    }
+}
+
+/// What a command answers: yes, or "it ran and the answer is no".
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// Some of several items failed; the errors have been printed.
+    Failed(jobq::ErrorKind),
+}
+
+pub(crate) type Outcome = Result<Answer, Failure>;
+
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    init_logging(&cli);
+    let mut output = Output::new(cli.global.json);
+    let code = match run(&cli, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
+        Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
+        Ok(Answer::No) => 1,
+        Ok(Answer::Failed(kind)) => exit_code(kind),
+        Err(Failure::Queue(error)) => {
+            let _ = output.flush();
+            print_error(&error);
+            exit_code(error.kind())
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn run(cli: &Cli, out: &mut Output) -> Outcome {
+    let place = || Place::find(&cli.global);
+    match &cli.command {
+        Command::Init(args) => init::run(args, &cli.global, out),
+        Command::Enqueue(args) => enqueue::run(args, &place()?, out),
+        Command::List(args) => list::run(args, &place()?, out),
+        Command::Show(args) => show::run(args, &place()?, out),
+        Command::Events(args) => events::run(args, &place()?, out),
+        Command::Stats => stats::run(&place()?, out),
+        Command::Retry(args) => retry::run(args, &place()?, out),
+        Command::Cancel(args) => cancel::run(args, &place()?, out),
+        Command::Reclaim(args) => reclaim::run(args, &place()?, out),
+        Command::Prune(args) => prune::run(args, &place()?, out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man => man::run(out),
+    }
+}
+
+pub(crate) fn print_error(error: &jobq::Error) {
+    let style = output::RED;
+    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", jobq::printable(&error.to_string()));
+}
+
+/// The contract of the exit codes; 0 and 1 are answers, not errors.
+fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Invalid => 2,
+        ErrorKind::NotFound | ErrorKind::NoDatabase => 3,
+        ErrorKind::LeaseLost | ErrorKind::WrongState | ErrorKind::Conflict | ErrorKind::PathBusy => 4,
+        ErrorKind::OutcomeUnknown => 6,
+        _ => 5,
+    }
+}
+
+/// Warnings and logs go to stderr; `-v` says more, `-q` less, `JOBQ_LOG` exactly.
+fn init_logging(cli: &Cli) {
+    use tracing_subscriber::EnvFilter;
+    let default = match (cli.global.quiet, cli.global.verbose) {
+        (true, _) => "error",
+        (_, 0) => "warn",
+        (_, 1) => "info",
+        (_, 2) => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("JOBQ_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().init();
+}

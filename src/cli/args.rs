@@ -1,0 +1,252 @@
+//! What can be typed. Help texts carry an example each.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jobq::{Status, Unique};
+
+/// A durable outbox and job queue for programs whose data lives in files.
+///
+/// Every accepted job is on disk before the command returns; it is run, retried
+/// and visible, and never silently lost or doubled.
+#[derive(Parser)]
+#[command(
+    name = "jobq",
+    version,
+    after_help = "Start with:\n  jobq init\n  jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'\n  jobq list\n\nExit codes: 0 done, 1 the answer is no, 2 bad usage or payload, 3 not found,\n4 refused, 5 the queue is unavailable, 6 outcome unknown (ask again with the\nsame id or key)."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Args)]
+pub(crate) struct Global {
+    /// The database file [default: .jobq/jobq.db here or in a parent folder]
+    #[arg(long, global = true, value_name = "PATH", env = "JOBQ_DB")]
+    pub(crate) db: Option<PathBuf>,
+    /// The folder jobs may touch [default: the parent of .jobq]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// One JSON object per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more (-vv: much more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say only errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Make a queue in a folder; repeating it changes nothing
+    Init(InitArgs),
+    /// Queue a job, or many with --batch
+    Enqueue(Box<EnqueueArgs>),
+    /// List jobs, newest first
+    List(ListArgs),
+    /// Show everything about one job
+    Show(ShowArgs),
+    /// The event log
+    Events(EventsArgs),
+    /// What is outstanding, failed, stuck, slow, doubled and recent
+    #[command(after_help = "Example:\n  jobq stats --json")]
+    Stats,
+    /// Bring failed or cancelled jobs back
+    Retry(RetryArgs),
+    /// Call jobs off, and what waits on them
+    Cancel(CancelArgs),
+    /// Take back what dead processes had claimed (workers do it by themselves)
+    Reclaim(ReclaimArgs),
+    /// Delete old finished jobs
+    Prune(PruneArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "Example:\n  jobq man > jobq.1 && man ./jobq.1")]
+    Man,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq init my-project")]
+pub(crate) struct InitArgs {
+    /// The root folder
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'\n  jobq enqueue send_mail @mail.json --delay 10m --priority 5 --key mail-17\n  generate-jobs | jobq enqueue --batch -"
+)]
+pub(crate) struct EnqueueArgs {
+    /// What kind of work
+    #[arg(value_name = "TYPE", required_unless_present = "batch", conflicts_with = "batch")]
+    pub(crate) job_type: Option<String>,
+    /// JSON, @FILE, or - for stdin [default: {}]
+    #[arg(value_name = "PAYLOAD")]
+    pub(crate) payload: Option<String>,
+    /// Queue job objects from JSON lines (- for stdin): all or nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "single"])]
+    pub(crate) batch: Option<String>,
+    #[command(flatten)]
+    pub(crate) single: SingleArgs,
+}
+
+#[derive(Args)]
+#[group(id = "single", multiple = true)]
+pub(crate) struct SingleArgs {
+    /// Higher runs first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) priority: Option<i32>,
+    /// The same as any unfinished job of this type with this key
+    #[arg(long, value_name = "K", conflicts_with = "no_key")]
+    pub(crate) key: Option<String>,
+    /// Never a duplicate of another job
+    #[arg(long)]
+    pub(crate) no_key: bool,
+    /// Compare the key with unfinished jobs, or always (also with finished ones)
+    #[arg(long, value_enum)]
+    pub(crate) unique: Option<UniqueArg>,
+    /// The job's id: a ULID or UUID
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// Not before this much time has passed
+    #[arg(long, value_name = "10s", value_parser = duration, conflicts_with = "run_at")]
+    pub(crate) delay: Option<Duration>,
+    /// Not before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) run_at: Option<String>,
+    /// Attempts before the job fails
+    #[arg(long, value_name = "N")]
+    pub(crate) max_attempts: Option<u32>,
+    /// How long one attempt may take
+    #[arg(long, value_name = "5m", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Jobs of one lane run one at a time, in order
+    #[arg(long, value_name = "L")]
+    pub(crate) lane: Option<String>,
+    /// Not before this job has completed
+    #[arg(long, value_name = "JOB")]
+    pub(crate) after: Option<String>,
+    /// A name for everything that belongs to one cause
+    #[arg(long, value_name = "C")]
+    pub(crate) correlation_id: Option<String>,
+    /// Wait for the job's end and print its result; exit 1 if it failed
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "60s", value_parser = duration, requires = "wait")]
+    pub(crate) wait_timeout: Option<Duration>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum UniqueArg {
+    Active,
+    Always,
+}
+
+impl From<UniqueArg> for Unique {
+    fn from(arg: UniqueArg) -> Self {
+        match arg {
+            UniqueArg::Active => Self::Active,
+            UniqueArg::Always => Self::Always,
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq list --status failed --since 1h")]
+pub(crate) struct ListArgs {
+    /// pending, claimed, completed, failed or cancelled
+    #[arg(long)]
+    pub(crate) status: Option<Status>,
+    /// Only this type
+    #[arg(long = "type", value_name = "T")]
+    pub(crate) job_type: Option<String>,
+    /// Only jobs queued within this time
+    #[arg(long, value_name = "1h", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq show 01J9")]
+pub(crate) struct ShowArgs {
+    /// A job's id, or enough of its beginning
+    pub(crate) id: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq events --follow --json")]
+pub(crate) struct EventsArgs {
+    /// Only this job's
+    pub(crate) id: Option<String>,
+    /// Keep printing events as they happen
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Only events after this one
+    #[arg(long, value_name = "EVENT_ID", default_value_t = 0)]
+    pub(crate) after: i64,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  jobq retry 01J9\n  jobq retry --all-failed")]
+pub(crate) struct RetryArgs {
+    /// Jobs, by id or its beginning
+    #[arg(value_name = "ID", required_unless_present = "all_failed", conflicts_with = "all_failed")]
+    pub(crate) ids: Vec<String>,
+    /// Every failed job
+    #[arg(long)]
+    pub(crate) all_failed: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq cancel 01J9 01JA")]
+pub(crate) struct CancelArgs {
+    /// Jobs, by id or its beginning
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq reclaim --lease 5m")]
+pub(crate) struct ReclaimArgs {
+    /// Also watch owners that cannot be judged (frozen, or on another machine)
+    /// for this long, and take what gave no sign of life
+    #[arg(long, value_name = "5m", value_parser = duration)]
+    pub(crate) lease: Option<Duration>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq prune --older-than 14d")]
+pub(crate) struct PruneArgs {
+    /// Only jobs that ended longer ago than this
+    #[arg(long, value_name = "14d", value_parser = duration)]
+    pub(crate) older_than: Duration,
+    /// Failed jobs too
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Also forget what the disk should hold because of them
+    #[arg(long)]
+    pub(crate) forget: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `10s`, `5m`, `1h 30m`, `14d`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))
+}

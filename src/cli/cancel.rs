@@ -1,0 +1,31 @@
+//! `jobq cancel`: pending jobs end at once, running ones are asked to stop.
+
+use jobq::store::CancelOutcome;
+
+use super::args::CancelArgs;
+use super::locate::Place;
+use super::output::{DIM, Output, YELLOW};
+use super::retry::each;
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &CancelArgs, place: &Place, out: &mut Output) -> Outcome {
+    let queue = place.open()?;
+    each(&args.ids, out, |id, out| {
+        let done = queue.cancel(&queue.resolve(id)?)?;
+        if out.json {
+            out.json(&done)?;
+            return Ok(Answer::Yes);
+        }
+        let what = match done.outcome {
+            CancelOutcome::Cancelled => "cancelled",
+            CancelOutcome::Requested => "asked to stop at its next safe point",
+            CancelOutcome::AlreadyCancelled => "was cancelled already",
+            CancelOutcome::WaitersOnly => "failed already; cancelled what waited on it",
+        };
+        out.line(format_args!("{}  {YELLOW}{what}{YELLOW:#}", done.id))?;
+        for waiter in &done.cancelled_waiters {
+            out.line(format_args!("  {DIM}{waiter}  cancelled, it waited on that{DIM:#}"))?;
+        }
+        Ok(Answer::Yes)
+    })
+}

@@ -1,0 +1,157 @@
+//! `jobq enqueue`: one job from the arguments, or many from JSON lines.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, NewJob, Queue, Result, Status, printable};
+use serde_json::json;
+
+use super::args::{EnqueueArgs, SingleArgs};
+use super::job_object::{JobObject, time_at};
+use super::locate::Place;
+use super::output::{DIM, GREEN, Output, RED, YELLOW};
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcome {
+    if let Some(file) = &args.batch {
+        return batch(file, place, out);
+    }
+    let job_type = args.job_type.clone().unwrap_or_default();
+    let payload = match args.payload.as_deref() {
+        None => "{}".to_owned(),
+        Some("-") => read_input("-")?,
+        Some(text) => match text.strip_prefix('@') {
+            Some(file) => read_input(file)?,
+            None => text.to_owned(),
+        },
+    };
+    let queue = place.open()?;
+    let job = with_options(NewJob::raw(job_type, payload.trim()), &args.single, &queue)?;
+    let enqueued = queue.enqueue(job)?;
+    print(&enqueued, out)?;
+    if !args.single.wait {
+        return Ok(Answer::Yes);
+    }
+    out.flush()?;
+    wait(&queue, &enqueued.id, args.single.wait_timeout, out)
+}
+
+fn with_options(mut job: NewJob, args: &SingleArgs, queue: &Queue) -> Result<NewJob> {
+    if let Some(priority) = args.priority {
+        job = job.priority(priority);
+    }
+    if let Some(key) = &args.key {
+        job = job.key(key);
+    }
+    if args.no_key {
+        job = job.no_key();
+    }
+    if let Some(unique) = args.unique {
+        job = job.unique(unique.into());
+    }
+    if let Some(id) = &args.id {
+        job = job.id(id);
+    }
+    if let Some(delay) = args.delay {
+        job = job.delay(delay);
+    }
+    if let Some(time) = &args.run_at {
+        job = job.run_at(time_at(time)?);
+    }
+    if let Some(attempts) = args.max_attempts {
+        job = job.max_attempts(attempts);
+    }
+    if let Some(timeout) = args.timeout {
+        job = job.timeout(timeout);
+    }
+    if let Some(lane) = &args.lane {
+        job = job.lane(lane);
+    }
+    if let Some(parent) = &args.after {
+        job = job.after(queue.resolve(parent)?);
+    }
+    if let Some(correlation) = &args.correlation_id {
+        job = job.correlation_id(correlation);
+    }
+    Ok(job)
+}
+
+/// All or nothing; the line that is wrong is named.
+fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
+    let text = read_input(file)?;
+    let lines: Vec<(usize, &str)> =
+        text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, line)| !line.trim().is_empty()).collect();
+    let in_line =
+        |number: usize, e: &Error| Error::new(e.kind(), format!("line {number}: {}; nothing was queued", e.message()));
+    let mut jobs = Vec::with_capacity(lines.len());
+    for (number, line) in &lines {
+        let job = JobObject::parse(line).and_then(JobObject::into_job);
+        jobs.push(job.map_err(|e| in_line(*number, &e))?);
+    }
+    let answers = place.open()?.enqueue_many(jobs).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
+        Some((number, _)) => in_line(*number, &e),
+        // A batch of one has no numbered items.
+        None if lines.len() == 1 && e.is_invalid() => in_line(lines[0].0, &e),
+        None => e,
+    })?;
+    if out.json {
+        for answer in &answers {
+            out.json(answer)?;
+        }
+    } else {
+        let existing = answers.iter().filter(|a| a.outcome == EnqueueOutcome::Existing).count();
+        out.line(format_args!("{} queued, {existing} there already", answers.len() - existing))?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn print(enqueued: &Enqueued, out: &mut Output) -> std::io::Result<()> {
+    if out.json {
+        return out.json(enqueued);
+    }
+    let Enqueued { id, job_type, status, outcome, same_payload } = enqueued;
+    match outcome {
+        EnqueueOutcome::Inserted => out.line(format_args!("{GREEN}queued{GREEN:#}  {id}  {DIM}{job_type}{DIM:#}")),
+        EnqueueOutcome::Existing => {
+            let differs = if *same_payload { "" } else { ", with another payload: yours was not queued" };
+            out.line(format_args!("{YELLOW}existing{YELLOW:#}  {id}  {DIM}{job_type}, {status}{differs}{DIM:#}"))
+        }
+    }
+}
+
+fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) -> Outcome {
+    let Some(job) = queue.wait(id, timeout.unwrap_or(Duration::MAX))? else {
+        let job = queue.get(id)?;
+        if out.json {
+            out.json(&json!({ "id": id, "status": job.status, "result": null, "last_error": "the wait ran out" }))?;
+        } else {
+            out.line(format_args!(
+                "{YELLOW}still {}{YELLOW:#}: the wait ran out; `jobq show {id}` tells more",
+                job.status
+            ))?;
+        }
+        return Ok(Answer::No);
+    };
+    if out.json {
+        out.json(&json!({ "id": id, "status": job.status, "result": job.result, "last_error": job.last_error }))?;
+    } else if job.status == Status::Completed {
+        out.line(job.result.as_ref().map_or("null", |r| r.as_str()))?;
+    } else {
+        let why = printable(job.last_error.as_deref().unwrap_or_default());
+        out.line(format_args!("{RED}{}{RED:#}  {why}", job.status))?;
+    }
+    Ok(if job.status == Status::Completed { Answer::Yes } else { Answer::No })
+}
+
+fn read_input(file: &str) -> Result<String> {
+    let bad = |e: std::io::Error| {
+        let kind = if e.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Invalid };
+        Error::new(kind, format!("cannot read {file}: {e}"))
+    };
+    if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(bad)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).map_err(bad)
+}

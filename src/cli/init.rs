@@ -1,0 +1,51 @@
+//! `jobq init`: a folder, a database, settings to look at.
+
+use std::path::Path;
+
+use jobq::{Error, ErrorKind, QueueOptions, Result};
+use serde_json::json;
+
+use super::args::{Global, InitArgs};
+use super::config::{self, Config};
+use super::output::Output;
+use super::{Answer, Outcome, locate};
+
+/// The database and what processes leave beside it is theirs; settings and
+/// handlers are the project's.
+const GITIGNORE: &str = "/*\n!/.gitignore\n!/config.toml\n!/handlers/\n";
+
+pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome {
+    if args.dir.is_some() && (global.db.is_some() || global.root.is_some()) {
+        return Err(Error::invalid("DIR", "give either a folder, or --db, or --root").into());
+    }
+    let root = args.dir.as_deref().or(global.root.as_deref()).unwrap_or(Path::new("."));
+    let db = global.db.clone().unwrap_or_else(|| locate::in_folder(root));
+    let fresh = !db.exists();
+    let options = QueueOptions::at(&db).create(true);
+    let queue = if fresh { options.open()? } else { options.busy_timeout(Config::beside(&db)?.busy_timeout).open()? };
+    drop(queue);
+    // Beside a database of the application's own, jobq leaves no files.
+    if global.db.is_none() {
+        write_if_missing(&db.with_file_name("config.toml"), config::TEMPLATE)?;
+        write_if_missing(&db.with_file_name(".gitignore"), GITIGNORE)?;
+    }
+    if out.json {
+        out.json(&json!({ "db": db, "created": fresh }))?;
+    } else if fresh {
+        out.line(format_args!("made {}", db.display()))?;
+        out.line("queue a job with: jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'")?;
+    } else {
+        out.line(format_args!("{} is there already", db.display()))?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn write_if_missing(path: &Path, content: &str) -> Result<()> {
+    use std::io::Write as _;
+    let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot write {}: {e}", path.display()));
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(content.as_bytes()).map_err(at),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(at(e)),
+    }
+}

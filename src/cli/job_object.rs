@@ -1,0 +1,92 @@
+//! Job objects: the lines of `--batch`.
+
+use std::time::SystemTime;
+
+use jobq::{Error, NewJob, Result, Unique};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::args::duration;
+
+/// Fields have the names of the columns; anything else is a mistake.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobObject {
+    #[serde(rename = "type")]
+    job_type: String,
+    payload: Box<RawValue>,
+    priority: Option<i32>,
+    /// Absent: the type's rule. Null: no key.
+    #[serde(default, deserialize_with = "present")]
+    idempotency_key: Option<Option<String>>,
+    unique: Option<Unique>,
+    id: Option<String>,
+    delay: Option<String>,
+    run_at: Option<String>,
+    max_attempts: Option<u32>,
+    timeout: Option<String>,
+    lane: Option<String>,
+    waiting_on: Option<String>,
+    correlation_id: Option<String>,
+}
+
+impl JobObject {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|e| Error::invalid("job", e))
+    }
+
+    pub(crate) fn into_job(self) -> Result<NewJob> {
+        let mut job = NewJob::raw(self.job_type, self.payload.get());
+        if let Some(priority) = self.priority {
+            job = job.priority(priority);
+        }
+        job = match self.idempotency_key {
+            None => job,
+            Some(None) => job.no_key(),
+            Some(Some(key)) => job.key(key),
+        };
+        if let Some(unique) = self.unique {
+            job = job.unique(unique);
+        }
+        if let Some(id) = self.id {
+            job = job.id(id);
+        }
+        if self.delay.is_some() && self.run_at.is_some() {
+            return Err(Error::invalid("delay", "give either delay or run_at"));
+        }
+        if let Some(delay) = &self.delay {
+            job = job.delay(duration(delay).map_err(|e| Error::invalid("delay", e))?);
+        }
+        if let Some(time) = &self.run_at {
+            job = job.run_at(time_at(time)?);
+        }
+        if let Some(attempts) = self.max_attempts {
+            job = job.max_attempts(attempts);
+        }
+        if let Some(timeout) = &self.timeout {
+            job = job.timeout(duration(timeout).map_err(|e| Error::invalid("timeout", e))?);
+        }
+        if let Some(lane) = self.lane {
+            job = job.lane(lane);
+        }
+        if let Some(parent) = self.waiting_on {
+            job = job.after(parent);
+        }
+        if let Some(correlation) = self.correlation_id {
+            job = job.correlation_id(correlation);
+        }
+        Ok(job)
+    }
+}
+
+/// RFC 3339 with any offset.
+pub(crate) fn time_at(text: &str) -> Result<SystemTime> {
+    let time: jiff::Timestamp =
+        text.parse().map_err(|_| Error::invalid("run_at", "is a time such as 2030-01-31T12:00:00Z"))?;
+    Ok(time.into())
+}
+
+/// Tells a null that is there from a field that is not.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,58 @@
+//! Finding the database as git finds its repository: `--db`, then `JOBQ_DB`,
+//! then `.jobq/jobq.db` here or in a parent folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jobq::clock::{Clock as _, Millis, SystemClock};
+use jobq::{Error, ErrorKind, Queue, QueueOptions, Result};
+
+use super::args::Global;
+use super::config::Config;
+
+/// A database and the settings beside it.
+pub(crate) struct Place {
+    pub(crate) db: PathBuf,
+    pub(crate) config: Config,
+}
+
+impl Place {
+    pub(crate) fn find(global: &Global) -> Result<Self> {
+        let db = match (&global.db, &global.root) {
+            (Some(db), _) => db.clone(),
+            (None, Some(root)) => in_folder(root),
+            (None, None) => search_upwards()?,
+        };
+        if !db.is_file() {
+            return Err(none_at(&db.display().to_string()));
+        }
+        let config = Config::beside(&db)?;
+        Ok(Self { db, config })
+    }
+
+    pub(crate) fn open(&self) -> Result<Queue> {
+        QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock)).open()
+    }
+}
+
+pub(crate) fn in_folder(root: &Path) -> PathBuf {
+    root.join(".jobq").join("jobq.db")
+}
+
+fn search_upwards() -> Result<PathBuf> {
+    let here = std::env::current_dir()
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell the current folder: {e}")))?;
+    here.ancestors()
+        .map(in_folder)
+        .find(|db| db.is_file())
+        .ok_or_else(|| none_at(&format!("{} or its parent folders", here.display())))
+}
+
+fn none_at(place: &str) -> Error {
+    Error::new(ErrorKind::NoDatabase, format!("no jobq database at {place}; `jobq init` makes one"))
+}
+
+/// The time now, for "how long ago".
+pub(crate) fn now() -> Millis {
+    SystemClock.now()
+}

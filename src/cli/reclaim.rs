@@ -1,0 +1,53 @@
+//! `jobq reclaim`: one sweep for dead owners and, if asked to wait, for leases
+//! that stand still.
+
+use std::time::{Duration, Instant};
+
+use jobq::liveness::LeaseWatch;
+use jobq::store::{Reclaim, Reclaimed, Store as _};
+
+use super::args::ReclaimArgs;
+use super::locate::Place;
+use super::output::{DIM, Output};
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcome {
+    let queue = place.open()?;
+    let mut done = queue.reclaim()?;
+    let left = queue.store().leases()?;
+    if let Some(lease) = args.lease
+        && !left.is_empty()
+    {
+        let mut watch = LeaseWatch::default();
+        watch.look(&left, lease, Instant::now());
+        eprintln!("watching {} claimed jobs for {}", left.len(), humantime::format_duration(lease));
+        std::thread::sleep(lease + Duration::from_millis(10));
+        let lapsed = watch.look(&queue.store().leases()?, lease, Instant::now());
+        merge(&mut done, queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?);
+    }
+    if out.json {
+        out.json(&done)?;
+        return Ok(Answer::Yes);
+    }
+    out.line(format_args!(
+        "{} back to pending, {} failed, {} cancelled, {} to be applied by whoever comes",
+        done.pending.len(),
+        done.failed.len(),
+        done.cancelled.len(),
+        done.unowned.len()
+    ))?;
+    let still = queue.store().leases()?.len();
+    if still > 0 && args.lease.is_none() {
+        out.line(format_args!(
+            "{DIM}{still} jobs are claimed by processes that live or cannot be judged; --lease 5m watches them{DIM:#}"
+        ))?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn merge(into: &mut Reclaimed, more: Reclaimed) {
+    into.pending.extend(more.pending);
+    into.failed.extend(more.failed);
+    into.cancelled.extend(more.cancelled);
+    into.unowned.extend(more.unowned);
+}

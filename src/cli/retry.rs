@@ -1,0 +1,60 @@
+//! `jobq retry`: failed or cancelled jobs come back, one refusal not stopping
+//! the others.
+
+use jobq::{Filter, Queue, Status};
+use serde_json::json;
+
+use super::args::RetryArgs;
+use super::locate::Place;
+use super::output::{GREEN, Output};
+use super::{Answer, Outcome, print_error};
+
+pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome {
+    let queue = place.open()?;
+    let ids = if args.all_failed { all_failed(&queue)? } else { args.ids.clone() };
+    if ids.is_empty() && !out.json {
+        out.line("nothing has failed")?;
+    }
+    each(&ids, out, |id, out| {
+        let job = queue.retry(&queue.resolve(id)?)?;
+        if out.json {
+            out.json(&json!({ "id": job.id, "type": job.job_type, "status": job.status, "outcome": "retried" }))?;
+        } else {
+            out.line(format_args!("{GREEN}retried{GREEN:#}  {}  {}", job.id, job.status))?;
+        }
+        Ok(Answer::Yes)
+    })
+}
+
+/// Does something for each id; errors are printed as they come and the first
+/// one decides the exit code.
+pub(super) fn each(ids: &[String], out: &mut Output, mut act: impl FnMut(&str, &mut Output) -> Outcome) -> Outcome {
+    let mut first = None;
+    for id in ids {
+        match act(id, out) {
+            Ok(_) => {}
+            Err(super::Failure::Queue(error)) => {
+                out.flush()?;
+                print_error(&error);
+                first.get_or_insert(error.kind());
+            }
+            Err(closed) => return Err(closed),
+        }
+    }
+    Ok(first.map_or(Answer::Yes, Answer::Failed))
+}
+
+/// Oldest first: a retried job keeps its place in order, so the earlier one
+/// has to come back first.
+fn all_failed(queue: &Queue) -> jobq::Result<Vec<String>> {
+    let mut filter = Filter { status: Some(Status::Failed), limit: 1_000, ..Filter::default() };
+    let mut ids = Vec::new();
+    loop {
+        let page = queue.list(&filter)?;
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.seq);
+        ids.extend(page.into_iter().map(|job| job.id));
+    }
+    ids.reverse();
+    Ok(ids)
+}

@@ -1,0 +1,80 @@
+//! `jobq show`: everything about one job.
+
+use jobq::{EventQuery, Job, Queue, printable};
+use serde_json::Value;
+
+use super::args::ShowArgs;
+use super::events::event_line;
+use super::locate::Place;
+use super::output::{BOLD, DIM, Output, status_style};
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
+    let queue = place.open()?;
+    let job = queue.get(&queue.resolve(&args.id)?)?;
+    let events = all_events(&queue, &job.id)?;
+    if out.json {
+        let mut value = serde_json::to_value(&job).map_err(std::io::Error::from)?;
+        value["events"] = serde_json::to_value(&events).map_err(std::io::Error::from)?;
+        out.json(&value)?;
+        return Ok(Answer::Yes);
+    }
+    let style = status_style(job.status);
+    out.line(format_args!("{BOLD}{}{BOLD:#}  {}  {style}{}{style:#}", job.id, job.job_type, job.status))?;
+    print_columns(&job, out)?;
+    out.line(format_args!("{DIM}events{DIM:#}"))?;
+    for event in &events {
+        out.line(format_args!("  {}", event_line(event, false)))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Columns that say something; the id, type and status stand above.
+fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
+    let value = serde_json::to_value(job)?;
+    let Some(columns) = value.as_object() else { return Ok(()) };
+    let order = [
+        "blocked",
+        "last_error",
+        "payload",
+        "result",
+        "outcome",
+        "progress",
+        "checkpoint",
+        "gate",
+        "priority",
+        "attempts",
+        "max_attempts",
+        "created_at",
+        "run_at",
+        "claimed_at",
+        "completed_at",
+        "locked_by",
+        "locked_at",
+        "heartbeat_at",
+        "waiting_on",
+        "holds",
+        "idempotency_key",
+        "correlation_id",
+        "timeout",
+        "backoff_base",
+        "backoff_max",
+        "cancel_requested",
+        "token",
+        "seq",
+        "payload_hash",
+    ];
+    for name in order {
+        let text = match columns.get(name) {
+            None | Some(Value::Null | Value::Bool(false)) => continue,
+            Some(Value::String(text)) => printable(text),
+            Some(other) => printable(&other.to_string()),
+        };
+        out.line(format_args!("  {DIM}{name:<16}{DIM:#} {text}"))?;
+    }
+    Ok(())
+}
+
+fn all_events(queue: &Queue, id: &str) -> jobq::Result<Vec<jobq::Event>> {
+    queue.events(&EventQuery { job_id: Some(id.to_owned()), after: 0, limit: u32::MAX })
+}

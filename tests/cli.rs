@@ -1,0 +1,9 @@
+//! The command line, through the front door: what scripts rely on.
+
+mod cli {
+    mod bad_input;
+    mod harness;
+    mod jobs;
+    mod places;
+    mod unavailable;
+}

@@ -1,0 +1,117 @@
+//! Bad input gets an error that names the field, exit 2, and no row.
+
+use super::harness::Scratch;
+
+#[test]
+fn a_bad_request_is_refused_with_its_field_and_leaves_no_row() {
+    let q = Scratch::new();
+    let deep = format!("{}{}", "{\"a\":".repeat(128) + "{", "}".repeat(129));
+    let long_name = format!("{{\"path\":\"{}\",\"content\":\"\"}}", "x".repeat(300));
+    let cases: &[(&str, &[&str])] = &[
+        ("payload", &["send_mail", "not json"]),
+        ("payload", &["send_mail", "[1]"]),
+        ("payload", &["send_mail", "\"text\""]),
+        ("payload", &["send_mail", "null"]),
+        ("payload", &["send_mail", "{\"a\":1} trailing"]),
+        ("payload", &["send_mail", &deep]),
+        ("mode", &["create_file", r#"{"path":"a","content":"","mode":"0644"}"#]),
+        ("path", &["create_file", r#"{"content":""}"#]),
+        ("content", &["create_file", r#"{"path":"a"}"#]),
+        ("path", &["create_file", r#"{"path":"../a","content":""}"#]),
+        ("path", &["create_file", r#"{"path":"/etc/passwd","content":""}"#]),
+        ("path", &["create_file", r#"{"path":".jobq/jobq.db","content":""}"#]),
+        ("path", &["create_file", r#"{"path":"a\u0000b","content":""}"#]),
+        ("path", &["create_file", &long_name]),
+        ("path", &["delete_file", r#"{"path":"a/"}"#]),
+        ("targetPath", &["claude_extraction", r#"{"prompt":"p","targetPath":"../x","requirementId":"r"}"#]),
+        (
+            "promptHash",
+            &["claude_extraction", r#"{"prompt":"p","targetPath":"x","requirementId":"r","promptHash":"00"}"#],
+        ),
+        ("resourceType", &["sync_aws", r#"{"resourceType":"bucket","resourceId":"b","config":null}"#]),
+        ("config", &["sync_aws", r#"{"resourceType":"AWS::S3::Bucket","resourceId":"b"}"#]),
+        ("id", &["send_mail", "{}", "--id", "job-1"]),
+        ("--delay", &["send_mail", "{}", "--delay", "soon"]),
+        ("--timeout", &["send_mail", "{}", "--timeout", "5 parsecs"]),
+        ("timeout", &["send_mail", "{}", "--timeout", "0s"]),
+        ("run_at", &["send_mail", "{}", "--run-at", "tomorrow"]),
+        ("--priority", &["send_mail", "{}", "--priority", "2147483648"]),
+        ("--priority", &["send_mail", "{}", "--priority", "-2147483649"]),
+        ("max_attempts", &["send_mail", "{}", "--max-attempts", "0"]),
+        ("idempotency_key", &["send_mail", "{}", "--key", ""]),
+        ("lane", &["send_mail", "{}", "--lane", ""]),
+        ("type", &["../evil", "{}"]),
+        ("type", &["", "{}"]),
+        ("--unique", &["send_mail", "{}", "--unique", "sometimes"]),
+    ];
+    for (field, args) in cases {
+        let mut all = vec!["enqueue"];
+        all.extend(*args);
+        let error = q.refused(2, &all);
+        assert!(error.contains(field), "{args:?} does not name {field}: {error}");
+    }
+    assert_eq!(q.count(), 0);
+}
+
+#[test]
+fn a_payload_beyond_16_mib_is_refused_and_one_just_below_is_taken() {
+    let q = Scratch::new();
+    let frame = "{\"a\":\"\"}".len();
+    let big = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - frame));
+    let said = q.run_with_input(&["enqueue", "send_mail", "-"], &big(16 * 1024 * 1024 + 1));
+    assert_eq!((said.code, q.count()), (2, 0), "{}", said.stderr);
+    assert!(said.stderr.contains("payload") && said.stderr.contains("16 MiB"), "{}", said.stderr);
+    assert_eq!(q.run_with_input(&["enqueue", "send_mail", "-"], &big(16 * 1024 * 1024)).code, 0);
+}
+
+#[test]
+fn a_batch_is_all_or_nothing_and_names_the_bad_line() {
+    let q = Scratch::new();
+    let good = r#"{"type":"send_mail","payload":{"to":"a"}}"#;
+    for (bad, field) in [
+        (r#"{"type":"send_mail"}"#, "payload"),
+        (r#"{"type":"send_mail","payload":{},"prioritty":1}"#, "prioritty"),
+        (r#"{"type":"create_file","payload":{"path":"../x","content":""}}"#, "path"),
+        (r#"{"type":"send_mail","payload":{},"delay":"soon"}"#, "delay"),
+        (r#"{"type":"send_mail","payload":{},"waiting_on":"01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#, "waiting_on"),
+        ("{oops", "line"),
+    ] {
+        // The blank line counts: people look for the line in their editor.
+        let said = q.run_with_input(&["enqueue", "--batch", "-"], &format!("{good}\n\n{bad}\n{good}\n"));
+        assert!(matches!(said.code, 2 | 3), "{bad}: {}", said.stderr);
+        assert!(said.stderr.contains("line 3") && said.stderr.contains(field), "{bad}: {}", said.stderr);
+        assert_eq!(q.count(), 0, "{bad}");
+    }
+}
+
+#[test]
+fn unknown_jobs_are_exit_3_and_wrong_states_exit_4() {
+    let q = Scratch::new();
+    let pending = q.enqueue(&["send_mail", "{}"]);
+    for command in ["show", "retry", "cancel", "events"] {
+        let error = q.refused(3, &[command, "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+        assert!(error.contains("01ARZ3NDEKTSV4RRFFQ69G5FAV"), "{command}: {error}");
+    }
+    q.refused(3, &["enqueue", "send_mail", "{}", "--after", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    q.refused(4, &["retry", &pending]);
+    q.sql()
+        .execute_batch(
+            "UPDATE jobs SET payload_hash = 'x', gate = 'ready';
+             UPDATE jobs SET status = 'claimed', gate = NULL, locked_by = 'w', token = 1, attempts = 1",
+        )
+        .unwrap();
+    let error = q.refused(4, &["retry", &pending]);
+    assert!(error.contains("claimed"), "{error}");
+}
+
+#[test]
+fn control_characters_never_reach_the_terminal() {
+    let q = Scratch::new();
+    q.enqueue(&["send_mail", "{\"to\":\"\\u001b[31m\"}", "--correlation-id", "plain"]);
+    q.sql().execute("UPDATE jobs SET last_error = char(27) || '[31mred'", []).unwrap();
+    let id = q.json(&["list"])[0]["id"].as_str().unwrap().to_owned();
+    for args in [vec!["list"], vec!["show", &id], vec!["stats"], vec!["show", "\u{1b}[31m"]] {
+        let said = q.run(&args);
+        assert!(!said.stdout.contains('\u{1b}') && !said.stderr.contains('\u{1b}'), "{args:?}");
+    }
+}

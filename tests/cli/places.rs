@@ -1,0 +1,95 @@
+//! Where the database is found, and what `init` leaves.
+
+use super::harness::Scratch;
+
+#[test]
+fn without_a_database_every_command_says_so_with_exit_3() {
+    let q = Scratch::empty();
+    for args in [vec!["list"], vec!["stats"], vec!["enqueue", "x", "{}"], vec!["events"], vec!["show", "a"]] {
+        assert!(q.refused(3, &args).contains("jobq init"), "{args:?}");
+    }
+    assert!(q.refused(3, &["list", "--db", "nowhere.db"]).contains("nowhere.db"));
+    assert!(!q.path().join("nowhere.db").exists(), "looking does not make one");
+}
+
+#[test]
+fn init_makes_what_is_needed_and_repeating_it_changes_nothing() {
+    let q = Scratch::empty();
+    q.ok(&["init", "project"]);
+    let folder = q.path().join("project/.jobq");
+    let config = folder.join("config.toml");
+    std::fs::write(&config, "busy_timeout = \"2s\"\n").unwrap();
+    let before = std::fs::read(folder.join("jobq.db")).unwrap();
+    assert!(q.ok(&["init", "project"]).contains("there already"));
+    assert_eq!(std::fs::read(folder.join("jobq.db")).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), "busy_timeout = \"2s\"\n");
+    assert!(folder.join(".gitignore").exists());
+}
+
+#[test]
+fn the_database_is_found_by_flag_variable_and_in_parent_folders() {
+    let q = Scratch::new();
+    q.enqueue(&["send_mail", "{}"]);
+    let deep = q.path().join("a/b/c");
+    std::fs::create_dir_all(&deep).unwrap();
+    let lines = |command: &mut std::process::Command| {
+        String::from_utf8(command.output().unwrap().stdout).unwrap().lines().count()
+    };
+    assert_eq!(lines(q.command(&["list", "--json"]).current_dir(&deep)), 1);
+    let other = Scratch::empty();
+    assert_eq!(lines(other.command(&["list", "--json"]).env("JOBQ_DB", q.db())), 1);
+    assert_eq!(lines(&mut other.command(&["list", "--json", "--db", q.db().to_str().unwrap()])), 1);
+    assert_eq!(lines(&mut other.command(&["--root", q.path().to_str().unwrap(), "list", "--json"])), 1);
+}
+
+#[test]
+fn a_mistake_in_the_settings_names_the_file_and_the_field() {
+    let q = Scratch::new();
+    std::fs::write(q.path().join(".jobq/config.toml"), "busy_timeout = \"soon\"\n").unwrap();
+    let error = q.refused(2, &["list"]);
+    assert!(error.contains("config.toml") && error.contains("busy_timeout"), "{error}");
+}
+
+#[test]
+fn help_has_an_example_for_every_command_and_packagers_get_their_files() {
+    let q = Scratch::empty();
+    let help = q.ok(&["--help"]);
+    for command in [
+        "init",
+        "enqueue",
+        "list",
+        "show",
+        "events",
+        "stats",
+        "retry",
+        "cancel",
+        "reclaim",
+        "prune",
+        "completions",
+        "man",
+    ] {
+        assert!(help.contains(command), "{command}");
+        assert!(q.ok(&[command, "--help"]).contains("Example"), "{command} --help has no example");
+    }
+    assert!(q.ok(&["completions", "bash"]).contains("_jobq"));
+    let man = q.ok(&["man"]);
+    assert!(man.starts_with(".ie") || man.contains(".TH jobq"), "{}", &man[..40]);
+    assert!(man.contains("wait\\-timeout"), "the manual knows the options of the commands");
+}
+
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    let q = Scratch::new();
+    let lines: String = (0..2_000).map(|n| format!("{{\"type\":\"t\",\"payload\":{{\"n\":{n}}}}}\n")).collect();
+    assert_eq!(q.run_with_input(&["enqueue", "--batch", "-"], &lines).code, 0);
+    let mut child = q
+        .command(&["events", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

@@ -1,0 +1,129 @@
+//! A database that cannot be used: exit 5, and the file as it was.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::harness::Scratch;
+
+#[test]
+fn a_file_that_is_not_a_database_is_left_alone() {
+    let q = Scratch::new();
+    for content in [&b"this is not a database, it only has its name; much longer than a header of one hundred bytes would be, so it is read"[..], b"short"] {
+        let _ = std::fs::remove_file(q.path().join(".jobq/jobq.db-wal"));
+        std::fs::write(q.db(), content).unwrap();
+        for args in [vec!["list"], vec!["enqueue", "send_mail", "{}"], vec!["init"]] {
+            q.refused(5, &args);
+            assert_eq!(std::fs::read(q.db()).unwrap(), content, "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_database_without_our_tables_is_left_alone_until_init() {
+    let q = Scratch::empty();
+    let path = q.path().join("app.db");
+    let app = rusqlite::Connection::open(&path).unwrap();
+    app.execute_batch("CREATE TABLE mine (x)").unwrap();
+    drop(app);
+    let before = std::fs::read(&path).unwrap();
+    assert!(q.refused(5, &["--db", "app.db", "list"]).contains("init"));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    q.ok(&["--db", "app.db", "init"]);
+    q.ok(&["--db", "app.db", "enqueue", "send_mail", "{}"]);
+    let app = rusqlite::Connection::open(&path).unwrap();
+    assert_eq!(app.query_row("SELECT count(*) FROM mine", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[test]
+fn a_damaged_database_is_reported() {
+    let q = Scratch::new();
+    let lines: String = (0..500).map(|n| format!("{{\"type\":\"t\",\"payload\":{{\"n\":{n}}}}}\n")).collect();
+    assert_eq!(q.run_with_input(&["enqueue", "--batch", "-"], &lines).code, 0);
+    let mut bytes = std::fs::read(q.db()).unwrap();
+    let length = bytes.len();
+    bytes[8192..length].fill(0xA5);
+    std::fs::write(q.db(), &bytes).unwrap();
+    let said = q.run(&["list"]);
+    assert_eq!(said.code, 5, "{}{}", said.stdout, said.stderr);
+    assert!(said.stderr.contains("damaged"), "{}", said.stderr);
+    assert_eq!(std::fs::read(q.db()).unwrap(), bytes, "file untouched");
+}
+
+#[test]
+fn a_newer_database_is_refused_untouched() {
+    let q = Scratch::new();
+    q.enqueue(&["send_mail", "{}"]);
+    let conn = q.sql();
+    conn.execute("UPDATE jobq_meta SET value = '99' WHERE key = 'schema_version'", []).unwrap();
+    drop(conn);
+    let before = std::fs::read(q.db()).unwrap();
+    for args in [vec!["list"], vec!["enqueue", "send_mail", "{}"], vec!["init"], vec!["prune", "--older-than", "1s"]] {
+        assert!(q.refused(5, &args).contains("99"), "{args:?}");
+    }
+    assert_eq!(std::fs::read(q.db()).unwrap(), before);
+}
+
+#[test]
+fn a_locked_database_is_waited_for_and_then_reported() {
+    let q = Scratch::new();
+    std::fs::write(q.path().join(".jobq/config.toml"), "busy_timeout = \"50ms\"\n").unwrap();
+    let conn = q.sql();
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(q.refused(5, &["enqueue", "send_mail", "{}"]).contains("locked"));
+    q.ok(&["list"]);
+    conn.execute_batch("ROLLBACK").unwrap();
+    q.ok(&["enqueue", "send_mail", "{}"]);
+}
+
+/// Needs root for the mount; says so loudly when it cannot run.
+fn mounted(at: &Path, options: &str) -> Option<Mounted> {
+    let done = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).output();
+    if done.as_ref().is_ok_and(|o| o.status.success()) {
+        return Some(Mounted(at.to_owned()));
+    }
+    eprintln!("SKIPPED: a tmpfs cannot be mounted here (root is needed), so this was not tested: {done:?}");
+    None
+}
+
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_and_recovers() {
+    let q = Scratch::empty();
+    let disk = q.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let Some(_mounted) = mounted(&disk, "size=1m") else { return };
+    q.ok(&["init", "disk"]);
+    let db = disk.join(".jobq/jobq.db");
+    let db = db.to_str().unwrap();
+    let filler = disk.join("filler");
+    // As much as fits: the write ends with the disk full.
+    let _ = std::fs::write(&filler, vec![0_u8; 2 * 1024 * 1024]);
+    let payload = format!("{{\"a\":\"{}\"}}", "x".repeat(64 * 1024));
+    let error = q.refused(5, &["--db", db, "enqueue", "send_mail", &payload]);
+    assert!(error.contains("full") || error.contains("disk"), "{error}");
+    std::fs::remove_file(&filler).unwrap();
+    assert_eq!(q.json(&["--db", db, "list"]).len(), 0);
+    q.ok(&["--db", db, "enqueue", "send_mail", &payload]);
+    assert_eq!(q.json(&["--db", db, "list"]).len(), 1);
+}
+
+#[test]
+fn a_read_only_disk_refuses() {
+    let q = Scratch::empty();
+    let disk = q.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let Some(_mounted) = mounted(&disk, "size=4m") else { return };
+    q.ok(&["init", "disk"]);
+    let db = disk.join(".jobq/jobq.db");
+    let before = std::fs::read(&db).unwrap();
+    assert!(Command::new("mount").args(["-o", "remount,ro"]).arg(&disk).status().unwrap().success());
+    q.refused(5, &["--db", db.to_str().unwrap(), "enqueue", "send_mail", "{}"]);
+    assert_eq!(std::fs::read(&db).unwrap(), before);
+}

@@ -1,1 +1,45 @@
-pub fn run(_: &crate::Sizes) {}
+//! `jobq enqueue` as a process, from exec to exit, beside the `sqlite3` shell
+//! doing one durable INSERT.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::Sizes;
+
+pub fn run(sizes: &Sizes) {
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        println!("jobq enqueue as a process: SKIPPED, there is no sqlite3 program to compare with");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let jobq = env!("CARGO_BIN_EXE_jobq");
+    let at = |args: &[&str], program: &str| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(folder.path()).stdout(Stdio::null());
+        command
+    };
+    assert!(at(&["init"], jobq).status().unwrap().success());
+    let create = "PRAGMA journal_mode = WAL; CREATE TABLE jobs (id TEXT PRIMARY KEY, type TEXT, payload TEXT)";
+    assert!(at(&["plain.db", create], "sqlite3").status().unwrap().success());
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for n in 0..sizes.processes {
+        let payload = format!("{{\"n\":{n}}}");
+        ours.push(seconds(&mut at(&["enqueue", "noop", &payload], jobq)));
+        let insert = format!("PRAGMA synchronous = FULL; INSERT INTO jobs VALUES ('{n}', 'noop', '{payload}')");
+        plain.push(seconds(&mut at(&["plain.db", &insert], "sqlite3")));
+    }
+    let (ours, plain) = (crate::median(&ours) * 1e3, crate::median(&plain) * 1e3);
+    let verdict = if ours <= 4.0 * plain { "" } else { "  above the goal" };
+    println!(
+        "{:<44} {ours:>12.2} {plain:>12.2} {:>7.2} {:>7}{verdict}",
+        "jobq enqueue, exec to exit (ms)",
+        ours / plain,
+        "<= 4"
+    );
+}
+
+fn seconds(command: &mut Command) -> f64 {
+    let start = Instant::now();
+    assert!(command.status().unwrap().success());
+    start.elapsed().as_secs_f64()
+}

@@ -1,1 +1,78 @@
-pub fn run(_: &crate::Sizes) {}
+//! Claiming must not get slower for what else lies in the table. Each pile is
+//! made once; the same small drain is then timed beside an empty table.
+
+use std::time::{Duration, SystemTime};
+
+use jobq::NewJob;
+
+use crate::ours::Ours;
+use crate::{Sizes, line, per_second};
+
+pub fn run(sizes: &Sizes) {
+    let piles: [(&str, fn(&Ours, &Sizes)); 6] = [
+        ("finished", finished),
+        ("delayed", delayed),
+        ("waiting on one job", waiting),
+        ("behind one hold", held),
+        ("of a type nobody handles", other_type),
+        ("not admitted, of a type nobody knows", unknown_type),
+    ];
+    for (name, make) in piles {
+        let folder = tempfile::tempdir().unwrap();
+        let (empty_folder, pile_folder) = (folder.path().join("empty"), folder.path().join("pile"));
+        let (empty, pile) = (Ours::open(&empty_folder), Ours::open(&pile_folder));
+        make(&pile, sizes);
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        for _ in 0..sizes.rounds.max(5) {
+            let count = sizes.drain / 4;
+            for (ours, rates) in [(&empty, &mut without), (&pile, &mut with)] {
+                ours.enqueue_many(count);
+                rates.push(per_second(count, || assert_eq!(ours.drain(50), count)));
+            }
+        }
+        line(&format!("claim + complete, pile: {name} (jobs/s)"), &with, &without, 0.85);
+    }
+}
+
+fn finished(ours: &Ours, sizes: &Sizes) {
+    for _ in 0..sizes.finished.div_ceil(50_000) {
+        let count = sizes.finished.min(50_000);
+        ours.enqueue_many(count);
+        assert_eq!(ours.drain(1_000), count);
+    }
+}
+
+fn delayed(ours: &Ours, sizes: &Sizes) {
+    let far = SystemTime::now() + Duration::from_secs(86_400);
+    ours.queue.enqueue_many((0..sizes.pile).map(|_| ours.job().run_at(far))).unwrap();
+}
+
+fn waiting(ours: &Ours, sizes: &Sizes) {
+    let far = SystemTime::now() + Duration::from_secs(86_400);
+    let parent = ours.queue.enqueue(ours.job().run_at(far)).unwrap().id;
+    ours.queue.enqueue_many((0..sizes.pile).map(|_| ours.job().after(&parent))).unwrap();
+}
+
+fn held(ours: &Ours, sizes: &Sizes) {
+    let far = SystemTime::now() + Duration::from_secs(86_400);
+    ours.queue.enqueue(ours.job().lane("one").run_at(far)).unwrap();
+    ours.queue.enqueue_many((0..sizes.pile).map(|_| ours.job().lane("one"))).unwrap();
+}
+
+/// Known and admitted by the process that queued them, not asked for by the
+/// one that claims: excluded by `--types`, paused, at a limit.
+fn other_type(ours: &Ours, sizes: &Sizes) {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Other {
+        n: usize,
+    }
+    impl jobq::Payload for Other {
+        const TYPE: &'static str = "other";
+        type Output = ();
+    }
+    ours.queue.enqueue_many((0..sizes.pile).map(|n| NewJob::of(&Other { n }))).unwrap();
+}
+
+fn unknown_type(ours: &Ours, sizes: &Sizes) {
+    ours.queue.enqueue_many((0..sizes.pile).map(|n| NewJob::raw("unknown", format!("{{\"n\":{n}}}")))).unwrap();
+}

@@ -273,6 +273,19 @@ BEGIN
     SELECT RAISE(FAIL, 'jobq: a job is inserted as pending, with attempts and token 0 and no lock or outcome');
 END;
 
+-- … takes nobody's place: REPLACE would delete a job without asking the
+-- trigger that guards deletion …
+CREATE TRIGGER jobs_no_replace BEFORE INSERT ON jobs
+WHEN NEW.gate = 'new'
+ AND (EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
+   OR EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.seq)
+   OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                 AND status IN ('pending', 'claimed')))
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
+END;
+
 -- … and its first event says so.
 CREATE TRIGGER jobs_queued AFTER INSERT ON jobs
 BEGIN
@@ -292,7 +305,7 @@ WHEN NOT CASE OLD.status
         (NEW.status = 'claimed' AND NEW.token = OLD.token + 1 AND NEW.attempts = OLD.attempts + 1
              AND NEW.locked_by IS NOT NULL AND NEW.outcome IS NULL)
         -- cancel; or an update that leaves the state as it is
-        OR (NEW.status IN ('cancelled', 'pending') AND NEW.token = OLD.token)
+        OR (NEW.status IN ('cancelled', 'pending') AND NEW.token = OLD.token AND NEW.outcome IS NULL)
     WHEN 'claimed' THEN
         -- decide, apply by its owner, or letting go of the lease
         (NEW.token = OLD.token AND NEW.status = 'claimed'

@@ -1,5 +1,5 @@
 -- Version 1 to 2: retry_guards, so that a manual retry can tell whether a later
--- job has run on the same key since.
+-- job has run on the same key since; and no job can be replaced by an INSERT.
 
 CREATE TABLE retry_guards (
     key          TEXT    NOT NULL,
@@ -31,4 +31,15 @@ BEGIN
      WHERE EXISTS (SELECT 1 FROM jobs WHERE waiting_on = OLD.id);
     DELETE FROM job_events WHERE job_id = OLD.id;
     DELETE FROM retry_guards WHERE seq = OLD.seq;
+END;
+
+CREATE TRIGGER jobs_no_replace BEFORE INSERT ON jobs
+WHEN NEW.gate = 'new'
+ AND (EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
+   OR EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.seq)
+   OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                 AND status IN ('pending', 'claimed')))
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
 END;

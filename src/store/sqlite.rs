@@ -103,11 +103,11 @@ impl SqliteStore {
         }
         let at = |e: Error| e.context(format_args!("database {}", path.display()));
         let conn = connection::open(&path, Role::Writer, create, busy_timeout)?;
-        prepare(&conn, &path, create).map_err(at)?;
+        prepare(&conn, &path, create, busy_timeout).map_err(at)?;
         let reopen_path = path.clone();
         let reopen = move || {
             let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;
-            connection::settle(&conn)?;
+            connection::settle(&conn, busy_timeout)?;
             Ok(conn)
         };
         Ok(Self {
@@ -140,17 +140,17 @@ impl SqliteStore {
 }
 
 /// From an open file to one that is known to be ours, current and durable.
-fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool) -> Result<()> {
+fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool, patience: Duration) -> Result<()> {
     match schema::version(conn)? {
         Some(found) => {
             schema::refuse_newer(found)?;
-            connection::settle(conn)?;
+            connection::settle(conn, patience)?;
             if found < SCHEMA_VERSION {
                 schema::migrate(conn)?;
             }
         }
         None if create => {
-            connection::settle(conn)?;
+            connection::settle(conn, patience)?;
             schema::create(conn)?;
         }
         None => {

@@ -108,3 +108,12 @@ fn said(output: Output) -> Said {
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
+
+/// Lines for `--batch`: that many different jobs.
+pub fn batch_of(count: usize) -> String {
+    use std::fmt::Write as _;
+    (0..count).fold(String::new(), |mut text, n| {
+        let _ = writeln!(text, "{{\"type\":\"t\",\"payload\":{{\"n\":{n}}}}}");
+        text
+    })
+}

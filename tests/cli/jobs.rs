@@ -114,8 +114,8 @@ fn list_filters_and_says_why_a_job_is_blocked() {
     let waiting = q.enqueue(&["delete_file", r#"{"path":"b"}"#, "--after", &first]);
     let ids = |args: &[&str]| q.json(args).iter().map(|j| j["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     assert_eq!(ids(&["list"]), [waiting.clone(), second.clone(), first.clone()]);
-    assert_eq!(ids(&["list", "--type", "create_file"]), [first.clone()]);
-    assert_eq!(ids(&["list", "--limit", "1"]), [waiting.clone()]);
+    assert_eq!(ids(&["list", "--type", "create_file"]), std::slice::from_ref(&first));
+    assert_eq!(ids(&["list", "--limit", "1"]), std::slice::from_ref(&waiting));
     assert_eq!(ids(&["list", "--since", "1h"]).len(), 3);
     assert_eq!(ids(&["list", "--status", "failed"]), Vec::<String>::new());
     let text = q.ok(&["list"]);

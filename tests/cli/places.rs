@@ -1,6 +1,6 @@
 //! Where the database is found, and what `init` leaves.
 
-use super::harness::Scratch;
+use super::harness::{Scratch, batch_of};
 
 #[test]
 fn without_a_database_every_command_says_so_with_exit_3() {
@@ -80,7 +80,7 @@ fn help_has_an_example_for_every_command_and_packagers_get_their_files() {
 #[test]
 fn a_closed_pipe_is_not_an_error() {
     let q = Scratch::new();
-    let lines: String = (0..2_000).map(|n| format!("{{\"type\":\"t\",\"payload\":{{\"n\":{n}}}}}\n")).collect();
+    let lines = batch_of(2_000);
     assert_eq!(q.run_with_input(&["enqueue", "--batch", "-"], &lines).code, 0);
     let mut child = q
         .command(&["events", "--json"])

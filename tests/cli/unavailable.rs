@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::harness::Scratch;
+use super::harness::{Scratch, batch_of};
 
 #[test]
 fn a_file_that_is_not_a_database_is_left_alone() {
@@ -37,7 +37,7 @@ fn a_database_without_our_tables_is_left_alone_until_init() {
 #[test]
 fn a_damaged_database_is_reported() {
     let q = Scratch::new();
-    let lines: String = (0..500).map(|n| format!("{{\"type\":\"t\",\"payload\":{{\"n\":{n}}}}}\n")).collect();
+    let lines = batch_of(500);
     assert_eq!(q.run_with_input(&["enqueue", "--batch", "-"], &lines).code, 0);
     let mut bytes = std::fs::read(q.db()).unwrap();
     let length = bytes.len();

@@ -47,7 +47,8 @@ struct NewRow {
     seq: i64,
     id: String,
     job_type: String,
-    payload: String,
+    /// `None` when the bytes are not text.
+    payload: Option<String>,
     key: Option<String>,
     holds: Option<String>,
     waiting_on: Option<String>,
@@ -71,7 +72,7 @@ impl NewRow {
                     seq,
                     id: row.get(0)?,
                     job_type: row.get(1)?,
-                    payload: row.get(2)?,
+                    payload: String::from_utf8(row.get_ref(2)?.as_bytes()?.to_vec()).ok(),
                     key: row.get(3)?,
                     holds: row.get(4)?,
                     waiting_on: row.get(5)?,
@@ -97,12 +98,11 @@ impl NewRow {
 
     fn judge(&self, tx: &Tx<'_>) -> Result<Verdict> {
         check_name(&self.id)?;
-        let checked = tx
-            .types
-            .check(&self.job_type, &self.payload)
-            .unwrap_or_else(|| Err(Error::invalid("type", "is not known")))?;
+        let payload = self.payload.as_deref().ok_or_else(|| Error::invalid("payload", "is not UTF-8 text"))?;
+        let checked =
+            tx.types.check(&self.job_type, payload).unwrap_or_else(|| Err(Error::invalid("type", "is not known")))?;
         let given = self.given_holds()?;
-        let default = default_dedup(&checked, None, &self.payload)?;
+        let default = default_dedup(&checked, None, payload)?;
         let dedup = match self.key.as_deref() {
             Some("") => Dedup::None,
             // Queued by a process that did not know the type and used the rule for those.
@@ -113,7 +113,7 @@ impl NewRow {
         let duplicate = match &dedup {
             Dedup::None => None,
             Dedup::Key(key) => enqueue::by_active_key(tx, &self.job_type, key)?.filter(|f| f.seq != self.seq),
-            Dedup::NewestHolder(keys) => enqueue::newest_holder(tx, &self.job_type, &self.payload, keys, self.seq)?,
+            Dedup::NewestHolder(keys) => enqueue::newest_holder(tx, &self.job_type, payload, keys, self.seq)?,
         };
         if let Some(other) = duplicate {
             return Ok(Verdict::DuplicateOf(other));
@@ -157,7 +157,7 @@ impl NewRow {
                 key,
                 (!holds.is_empty()).then(|| serde_json::json!(holds).to_string()),
                 waiting_on,
-                json::sha256_hex(self.payload.as_bytes()),
+                json::sha256_hex(self.payload.as_deref().unwrap_or_default().as_bytes()),
                 i64::try_from(defaults.timeout.as_millis()).unwrap_or(i64::MAX),
                 i64::try_from(defaults.backoff.base_ms).unwrap_or(i64::MAX),
                 i64::try_from(defaults.backoff.max_ms).unwrap_or(i64::MAX),

@@ -75,14 +75,21 @@ fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held) -> Result<i64> {
         .unwrap_or_default();
     let outcome: OutcomeRecord = serde_json::from_str(&outcome)
         .map_err(|e| Error::new(ErrorKind::Corrupt, format!("job {}: its outcome cannot be read: {e}", lease.id)))?;
-    let refused = queue_follow_ups(tx, &outcome.follow_ups)?;
     let end = End {
         status: Status::Completed,
         result: outcome.result.as_deref().map(serde_json::value::RawValue::get),
-        last_error: (!refused.is_empty()).then(|| format!("follow-up jobs refused: {}", refused.join("; "))),
-        data: (!refused.is_empty()).then(|| serde_json::json!({ "follow_ups_refused": refused }).to_string()),
+        last_error: None,
+        data: None,
     };
-    lease::end(tx, lease, held, end)
+    let event = lease::end(tx, lease, held, end)?;
+    // After the end: a job that queues itself again must not be its own duplicate.
+    let refused = queue_follow_ups(tx, &outcome.follow_ups)?;
+    if !refused.is_empty() {
+        let text = format!("follow-up jobs refused: {}", refused.join("; "));
+        tracing::warn!(job_id = lease.id, "{}", crate::printable(&text));
+        tx.execute("UPDATE OR FAIL jobs SET last_error = ?2 WHERE seq = ?1", params![lease.seq, text])?;
+    }
+    Ok(event)
 }
 
 /// They could be queued when the job was decided. If the world has changed

@@ -44,10 +44,11 @@ fn one(tx: &Tx<'_>, completion: &Completion) -> Result<Ending> {
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
+    let end = End { status: Status::Completed, result: completion.result.as_deref(), last_error: None, data: None };
+    lease::end(tx, lease, &held, end)?;
+    // After the end: a job that queues itself again must not be its own duplicate.
     if !completion.follow_ups.is_empty() {
         enqueue::enqueue(tx, &completion.follow_ups).map_err(|e| e.context("follow-up job"))?;
     }
-    let end = End { status: Status::Completed, result: completion.result.as_deref(), last_error: None, data: None };
-    lease::end(tx, lease, &held, end)?;
     Ok(Ending::Done)
 }

@@ -3,7 +3,7 @@
 //! found out only by the power cut.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -46,8 +46,8 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
 }
 
 /// The settings durability rests on. Called once the file is known to be ours.
-pub(super) fn settle(conn: &Connection) -> Result<()> {
-    expect_pragma(conn, "journal_mode", "WAL", "wal")?;
+pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
+    enter_wal(conn, patience)?;
     // NORMAL loses acknowledged jobs on a power cut.
     expect_pragma(conn, "synchronous", "FULL", "2")?;
     expect_pragma(conn, "cache_size", "-16000", "-16000")?;
@@ -60,6 +60,20 @@ pub(super) fn settle(conn: &Connection) -> Result<()> {
     expect_pragma(conn, "wal_autocheckpoint", "4000", "4000")?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql_error)?;
     Ok(())
+}
+
+/// SQLite does not wait for others when the journal mode changes, whatever the
+/// busy timeout, so the waiting is done here.
+fn enter_wal(conn: &Connection, patience: Duration) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        match expect_pragma(conn, "journal_mode", "WAL", "wal") {
+            Err(error) if error.kind() == ErrorKind::Busy && start.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
 }
 
 fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Result<()> {

@@ -8,7 +8,7 @@ use super::gates::{self, Waiter};
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Unique;
-use crate::json::same_meaning;
+use crate::json::{JsonText, same_meaning};
 use crate::state::{Gate, Status};
 use crate::store::{Dedup, EnqueueJob, EnqueueOutcome, Enqueued};
 
@@ -75,7 +75,8 @@ pub(super) fn insert(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Enqueued> {
             waiting_on,
             key,
             job.correlation_id,
-            job.payload_hash,
+            // Filled in by admission for the others: a hash says "admitted".
+            job.admitted.then_some(&job.payload_hash),
             holds,
         ],
     )?;
@@ -139,6 +140,8 @@ fn duplicate_of(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Option<Found>> {
             let active = by_active_key(tx, &job.job_type, key)?;
             if active.is_some() { Ok(active) } else { by_finished_key(tx, &job.job_type, key) }
         }
+        // A row that is not admitted is inserted as by plain SQL, where the schema refuses a key that is taken.
+        Dedup::Key(key) if !job.admitted => by_active_key(tx, &job.job_type, key),
         Dedup::None | Dedup::Key(_) => Ok(None),
     }
 }
@@ -185,7 +188,7 @@ pub(super) fn newest_holder(
     }
     let Some(seq) = newest else { return Ok(None) };
     let found = Found::query(tx, "WHERE seq = ?1", params![seq])?;
-    Ok(found.filter(|f| f.job_type == job_type && !f.cancel_requested && same_meaning(&f.payload, payload)))
+    Ok(found.filter(|f| f.job_type == job_type && !f.cancel_requested && same_meaning(f.payload.as_str(), payload)))
 }
 
 /// A job that may stand for a new one.
@@ -195,7 +198,7 @@ pub(super) struct Found {
     job_type: String,
     status: Status,
     cancel_requested: bool,
-    payload: String,
+    payload: JsonText,
 }
 
 impl Found {
@@ -219,7 +222,7 @@ impl Found {
             job_type: self.job_type.clone(),
             status: self.status,
             outcome: EnqueueOutcome::Existing,
-            same_payload: same_meaning(&self.payload, &asked.payload),
+            same_payload: same_meaning(self.payload.as_str(), &asked.payload),
         }
     }
 }

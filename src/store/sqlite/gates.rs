@@ -105,6 +105,19 @@ pub(super) fn close_retries(tx: &Tx<'_>, seq: i64, job_id: &str, key: &str) -> R
     Ok(())
 }
 
+/// A claim that was given back without having run did not overtake anyone.
+/// (If the job was ever retried it may have run before that; then it did.)
+pub(super) fn reopen_retries(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String]) -> Result<()> {
+    for key in keys {
+        tx.execute(
+            "UPDATE retry_guards SET overtaken_by = NULL WHERE key = ?1 AND seq < ?2 AND overtaken_by = ?3
+                AND NOT EXISTS (SELECT 1 FROM job_events WHERE job_id = ?3 AND type = 'retried')",
+            params![key, seq, job_id],
+        )?;
+    }
+    Ok(())
+}
+
 /// Whoever is first on a key now and was held only by holds may run.
 pub(super) fn wake_next(tx: &Tx<'_>, keys: &[String]) -> Result<()> {
     for key in keys {

@@ -27,7 +27,7 @@ impl r2d2::ManageConnection for Manager {
 
     fn connect(&self) -> Result<Connection> {
         let conn = connection::open(&self.path, Role::Reader, false, self.busy_timeout)?;
-        connection::settle(&conn)?;
+        connection::settle(&conn, self.busy_timeout)?;
         Ok(conn)
     }
 

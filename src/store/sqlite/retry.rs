@@ -88,13 +88,11 @@ fn retried(tx: &Tx<'_>, job: &Job, attempt: u32, event_seq: Option<i64>) -> Resu
 }
 
 /// A later job on one of its keys has started: running this one now would undo
-/// it. One that was claimed and given back without having run does not count.
+/// it.
 fn refuse_if_overtaken(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
     for key in holds {
         let by = tx.row(
-            "SELECT g.overtaken_by FROM retry_guards g LEFT JOIN jobs j ON j.id = g.overtaken_by
-              WHERE g.key = ?1 AND g.seq = ?2 AND g.overtaken_by IS NOT NULL
-                AND NOT (j.status IS 'pending' AND j.attempts IS 0)",
+            "SELECT overtaken_by FROM retry_guards WHERE key = ?1 AND seq = ?2 AND overtaken_by IS NOT NULL",
             params![key, job.seq],
             |row| row.get::<_, String>(0),
         )?;

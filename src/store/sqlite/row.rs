@@ -62,8 +62,13 @@ macro_rules! text_column {
 text_column!(Status);
 text_column!(Gate);
 
+/// Damaged bytes must not hide the row they are in, nor the rows beside it. What
+/// is no longer text does not match its hash any more, and ends at the claim.
 impl FromSql for JsonText {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        value.as_str().map(|text| Self(text.to_owned()))
+        match value {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Self(String::from_utf8_lossy(bytes).into_owned())),
+            _ => Err(FromSqlError::InvalidType),
+        }
     }
 }

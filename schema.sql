@@ -153,11 +153,10 @@ CREATE INDEX jobs_finished_key ON jobs (type, idempotency_key)
     WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
       AND status NOT IN ('pending', 'claimed');
 
--- Listing and counting, by status and by type. One index for both, because
--- every index is one more page to write for every job: a list by type alone
--- walks it once per status. The rowid is the implied last column, so each
--- stretch is also in order of seq.
-CREATE INDEX jobs_by_status ON jobs (status, type);
+-- Listing and counting. The rowid is the implied last column of every index,
+-- so each stretch of one status, or of one type and status, is in order of seq.
+CREATE INDEX jobs_by_status ON jobs (status);
+CREATE INDEX jobs_by_type ON jobs (type, status);
 CREATE INDEX jobs_finished ON jobs (completed_at) WHERE completed_at IS NOT NULL;
 
 -- ---------------------------------------------------------------------------

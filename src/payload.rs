@@ -1,6 +1,7 @@
 //! Typed payloads, and the table of types a process knows.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,7 +199,10 @@ impl JobTypes {
 
     /// Validates a payload; `None` when the type is not known here.
     pub(crate) fn check(&self, job_type: &str, text: &str) -> Option<Result<Checked>> {
-        self.0.get(job_type).map(|t| (t.check)(text))
+        // A check that panics refuses its payload; it must not take the queue with it.
+        let check = &self.0.get(job_type)?.check;
+        let checked = catch_unwind(AssertUnwindSafe(|| check(text)));
+        Some(checked.unwrap_or_else(|_| Err(Error::invalid("payload", "made the type's own check panic"))))
     }
 }
 

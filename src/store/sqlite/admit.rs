@@ -9,6 +9,7 @@ use super::enqueue::{self, Found};
 use super::events::{self, NewEvent};
 use super::gates::{self, Waiter};
 use super::lease::{self, End};
+use super::row::read;
 use super::tx::Tx;
 use crate::error::{Error, Result};
 use crate::job::default_dedup;
@@ -18,11 +19,12 @@ use crate::store::{Dedup, Failure, Lease};
 
 /// Returns how many rows were looked at.
 pub(super) fn admit(tx: &Tx<'_>) -> Result<usize> {
-    if tx.admitted.replace(true) {
+    if tx.admitted.get() {
         return Ok(0);
     }
     // Nearly always there is nothing, and that is all this costs.
     if tx.row("SELECT 1 FROM jobs INDEXED BY jobs_new WHERE gate = 'new' LIMIT 1", [], |_| Ok(()))?.is_none() {
+        tx.admitted.set(true);
         return Ok(0);
     }
     let mut found = Vec::new();
@@ -40,6 +42,7 @@ pub(super) fn admit(tx: &Tx<'_>) -> Result<usize> {
             row.admit(tx)?;
         }
     }
+    tx.admitted.set(true);
     Ok(found.len())
 }
 
@@ -47,12 +50,13 @@ struct NewRow {
     seq: i64,
     id: String,
     job_type: String,
-    /// `None` when the bytes are not text.
-    payload: Option<String>,
+    payload: String,
     key: Option<String>,
     holds: Option<String>,
     waiting_on: Option<String>,
     run_at: Option<i64>,
+    /// Some column is not UTF-8; what is read of it is only good for a message.
+    not_text: bool,
 }
 
 /// What admission found a row to be.
@@ -68,15 +72,21 @@ impl NewRow {
               WHERE seq = ?1 AND gate = 'new'",
             params![seq],
             |row| {
+                let is_text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null().is_ok());
+                let mut not_text = false;
+                for column in 0..6 {
+                    not_text |= !is_text(column)?;
+                }
                 Ok(Self {
                     seq,
-                    id: row.get(0)?,
-                    job_type: row.get(1)?,
-                    payload: String::from_utf8(row.get_ref(2)?.as_bytes()?.to_vec()).ok(),
-                    key: row.get(3)?,
-                    holds: row.get(4)?,
-                    waiting_on: row.get(5)?,
+                    id: read(row, 0)?,
+                    job_type: read(row, 1)?,
+                    payload: read(row, 2)?,
+                    key: read(row, 3)?,
+                    holds: read(row, 4)?,
+                    waiting_on: read(row, 5)?,
                     run_at: row.get(6)?,
+                    not_text,
                 })
             },
         )
@@ -98,7 +108,10 @@ impl NewRow {
 
     fn judge(&self, tx: &Tx<'_>) -> Result<Verdict> {
         check_name(&self.id)?;
-        let payload = self.payload.as_deref().ok_or_else(|| Error::invalid("payload", "is not UTF-8 text"))?;
+        if self.not_text {
+            return Err(Error::invalid("row", "has a column that is not UTF-8 text"));
+        }
+        let payload = self.payload.as_str();
         let checked =
             tx.types.check(&self.job_type, payload).unwrap_or_else(|| Err(Error::invalid("type", "is not known")))?;
         let given = self.given_holds()?;
@@ -157,7 +170,7 @@ impl NewRow {
                 key,
                 (!holds.is_empty()).then(|| serde_json::json!(holds).to_string()),
                 waiting_on,
-                json::sha256_hex(self.payload.as_deref().unwrap_or_default().as_bytes()),
+                json::sha256_hex(self.payload.as_bytes()),
                 i64::try_from(defaults.timeout.as_millis()).unwrap_or(i64::MAX),
                 i64::try_from(defaults.backoff.base_ms).unwrap_or(i64::MAX),
                 i64::try_from(defaults.backoff.max_ms).unwrap_or(i64::MAX),

@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::events::{self, NewEvent};
 use super::gates;
-use super::row::hold_keys;
+use super::row::{hold_keys, read};
 use super::tx::Tx;
 use crate::error::{Error, Result};
 use crate::state::Status;
@@ -92,7 +92,7 @@ fn cancel_one(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<String> {
                     row.get::<_, String>(0)?,
                     row.get::<_, u32>(1)?,
                     row.get::<_, i64>(2)?,
-                    row.get::<_, Option<String>>(3)?,
+                    read::<Option<String>>(row, 3)?,
                 ))
             },
         )?

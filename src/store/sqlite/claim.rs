@@ -20,17 +20,24 @@ pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJo
     if request.types.is_empty() || request.limit == 0 {
         return Ok(Vec::new());
     }
+    let sql = claim_sql(request.types.len());
     let mut values =
         vec![Value::from(request.owner.locked_by.clone()), Value::from(tx.now), Value::from(request.limit)];
     values.extend(request.types.iter().map(|name| Value::from(name.clone())));
-    let claimed = tx.rows(&claim_sql(request.types.len()), params_from_iter(values), read)?;
-    if !claimed.is_empty() {
+    loop {
+        let claimed = tx.rows(&sql, params_from_iter(&values), read)?;
+        if claimed.is_empty() {
+            return Ok(Vec::new());
+        }
         register(tx, &request.owner)?;
+        let mut jobs = settle(tx, &request.owner, claimed)?;
+        // All of them damaged: there may be sound ones behind them.
+        if !jobs.is_empty() {
+            // RETURNING promises no order.
+            jobs.sort_unstable_by_key(|c| (std::cmp::Reverse(c.job.priority), c.job.seq));
+            return Ok(jobs);
+        }
     }
-    let mut jobs = settle(tx, &request.owner, claimed)?;
-    // RETURNING promises no order.
-    jobs.sort_unstable_by_key(|c| (std::cmp::Reverse(c.job.priority), c.job.seq));
-    Ok(jobs)
 }
 
 /// The best rows of each type, then the best of those. Each type's part walks
@@ -46,12 +53,15 @@ pub(super) fn claim_sql(types: usize) -> String {
             number + 4
         );
     }
+    // The candidates drive and each row is found by its seq. With `seq IN (…)`
+    // the planner may walk every pending row instead and test it; the + keeps it
+    // from using the status for anything but the check.
     format!(
         "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
                 heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
                 event_seq = event_seq + 1
-          WHERE status = 'pending'
-            AND seq IN (SELECT seq FROM ({candidates}) ORDER BY priority DESC, seq LIMIT ?3)
+           FROM (SELECT seq AS best FROM ({candidates}) ORDER BY priority DESC, seq LIMIT ?3)
+          WHERE seq = best AND +status = 'pending'
         RETURNING {}, event_seq",
         row::COLUMNS
     )
@@ -73,10 +83,11 @@ pub(super) fn take_over_sql() -> String {
     format!(
         "UPDATE OR FAIL jobs SET locked_by = ?1, locked_at = ?2, claimed_at = ?2, heartbeat = 0, heartbeat_at = ?2,
                 token = token + 1, event_seq = event_seq + 1
-          WHERE seq IN (SELECT seq FROM jobs INDEXED BY jobs_unowned
-                         WHERE status = 'claimed' AND locked_by IS NULL
-                           AND (run_at IS NULL OR run_at <= ?2 OR run_at - backoff_max > ?2)
-                         ORDER BY run_at, seq LIMIT ?3)
+           FROM (SELECT seq AS free FROM jobs INDEXED BY jobs_unowned
+                  WHERE status = 'claimed' AND locked_by IS NULL
+                    AND (run_at IS NULL OR run_at <= ?2 OR run_at - backoff_max > ?2)
+                  ORDER BY run_at, seq LIMIT ?3)
+          WHERE seq = free AND +status = 'claimed'
         RETURNING {}, event_seq",
         row::COLUMNS
     )

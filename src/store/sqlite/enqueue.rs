@@ -140,8 +140,10 @@ fn duplicate_of(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Option<Found>> {
             let active = by_active_key(tx, &job.job_type, key)?;
             if active.is_some() { Ok(active) } else { by_finished_key(tx, &job.job_type, key) }
         }
-        // A row that is not admitted is inserted as by plain SQL, where the schema refuses a key that is taken.
-        Dedup::Key(key) if !job.admitted => by_active_key(tx, &job.job_type, key),
+        // The INSERT itself finds an unfinished job with the same key. Two cases have to know before: a job
+        // that waits (what it waits for may be gone, but its twin is there all the same), and a row that is
+        // not admitted (inserted as by plain SQL, where the schema refuses a key that is taken).
+        Dedup::Key(key) if job.waiting_on.is_some() || !job.admitted => by_active_key(tx, &job.job_type, key),
         Dedup::None | Dedup::Key(_) => Ok(None),
     }
 }
@@ -211,7 +213,7 @@ impl Found {
                 job_type: row.get(2)?,
                 status: row.get(3)?,
                 cancel_requested: row.get(4)?,
-                payload: row.get(5)?,
+                payload: super::row::read(row, 5)?,
             })
         })
     }

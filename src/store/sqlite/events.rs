@@ -5,7 +5,6 @@ use rusqlite::params;
 use super::connection::sql_error;
 use super::tx::Tx;
 use crate::error::Result;
-use crate::json::JsonText;
 use crate::store::{Event, EventQuery};
 
 /// What happened to which job. Its number comes from the job's own row, which
@@ -38,11 +37,11 @@ pub(super) fn read(conn: &rusqlite::Connection, query: &EventQuery) -> Result<Ve
         .query_map(params![query.job_id, query.after, query.limit], |row| {
             Ok(Event {
                 id: row.get(0)?,
-                job_id: row.get(1)?,
+                job_id: super::row::read(row, 1)?,
                 seq: row.get(2)?,
                 attempt: row.get(3)?,
                 event_type: row.get(4)?,
-                data: row.get::<_, Option<JsonText>>(5)?,
+                data: super::row::read(row, 5)?,
                 at: row.get(6)?,
             })
         })

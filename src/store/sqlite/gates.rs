@@ -142,8 +142,11 @@ pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], st
     for key in keys {
         tx.execute("DELETE FROM job_holds WHERE key = ?1 AND seq = ?2", params![key, seq])?;
         if status != Status::Completed {
+            // A later job may be at work on the key already, out of turn: its path became known at decide.
             tx.execute(
-                "INSERT INTO retry_guards (key, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                "INSERT INTO retry_guards (key, seq, overtaken_by)
+                 VALUES (?1, ?2, (SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1 AND seq > ?2))
+                 ON CONFLICT DO NOTHING",
                 params![key, seq],
             )?;
         }

@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::events::{self, NewEvent};
 use super::gates;
-use super::row::hold_keys;
+use super::row::{hold_keys, read};
 use super::tx::Tx;
 use crate::error::{Error, Result};
 use crate::state::Status;
@@ -41,7 +41,7 @@ pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
                 cancel_requested: row.get(5)?,
                 decided: row.get(6)?,
                 backoff_max: row.get::<_, Option<i64>>(7)?.unwrap_or(0),
-                holds: hold_keys(row.get_ref(8)?.as_str_or_null()?),
+                holds: hold_keys(read::<Option<String>>(row, 8)?.as_deref()),
             };
             Ok((held, row.get::<_, i64>(9)?, row.get::<_, bool>(10)?))
         },

@@ -66,8 +66,9 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Vec<Job>> {
 }
 
 /// Without a filter: backwards along the table. With one: backwards along the
-/// stretches of `jobs_by_status` that match, a page from each, then the newest
-/// of those. The index is named, so the plan does not depend on statistics.
+/// stretches of the indexes that match, a page from each, then the newest of
+/// those. Indexes are named and the page drives the join, so the plan does not
+/// depend on statistics.
 pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
     let limit = if filter.limit == 0 { 50 } else { filter.limit };
     let mut values = vec![Value::from(limit), Value::from(filter.before.unwrap_or(i64::MAX))];
@@ -86,18 +87,20 @@ pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
         let _ = write!(and, " AND type = ?{}", values.len());
     }
     let statuses = filter.status.map_or_else(|| Status::ALL.to_vec(), |status| vec![status]);
-    let stretches: Vec<String> = statuses
+    let index = if filter.job_type.is_some() { "jobs_by_type" } else { "jobs_by_status" };
+    let pages: Vec<String> = statuses
         .iter()
         .map(|status| {
             format!(
-                "SELECT * FROM (SELECT seq FROM jobs INDEXED BY jobs_by_status
+                "SELECT * FROM (SELECT seq AS newest FROM jobs INDEXED BY {index}
                   WHERE status = '{status}' AND seq < ?2{and} ORDER BY seq DESC LIMIT ?1)"
             )
         })
         .collect();
     let sql = format!(
-        "SELECT {columns} FROM jobs WHERE seq IN (SELECT seq FROM ({}) ORDER BY seq DESC LIMIT ?1) ORDER BY seq DESC",
-        stretches.join(" UNION ALL ")
+        "SELECT {columns} FROM (SELECT newest FROM ({}) ORDER BY newest DESC LIMIT ?1)
+          CROSS JOIN jobs NOT INDEXED ON seq = newest ORDER BY newest DESC",
+        pages.join(" UNION ALL ")
     );
     (sql, values)
 }

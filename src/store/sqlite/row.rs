@@ -18,8 +18,8 @@ macro_rules! job_columns {
             let mut next = 0;
             let mut column = || { next += 1; next - 1 };
             Ok(Job {
-                $first: row.get(column())?,
-                $($field: row.get(column())?,)*
+                $first: read(row, column())?,
+                $($field: read(row, column())?,)*
                 blocked: None,
             })
         }
@@ -62,13 +62,48 @@ macro_rules! text_column {
 text_column!(Status);
 text_column!(Gate);
 
-/// Damaged bytes must not hide the row they are in, nor the rows beside it. What
-/// is no longer text does not match its hash any more, and ends at the claim.
-impl FromSql for JsonText {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+/// A column that can always be read. Bytes that are not UTF-8 (damaged, or from
+/// a careless inserter) must not hide the row they are in, nor the rows beside
+/// it. A payload that is no longer text does not match its hash any more, and
+/// ends at the claim.
+pub(super) trait Column: Sized {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Self>;
+}
+
+pub(super) fn read<T: Column>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
+    let value = row.get_ref(index)?;
+    T::read(value).map_err(|e| rusqlite::Error::FromSqlConversionFailure(index, value.data_type(), Box::new(e)))
+}
+
+impl Column for String {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value {
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Self(String::from_utf8_lossy(bytes).into_owned())),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Self::from_utf8_lossy(bytes).into_owned()),
             _ => Err(FromSqlError::InvalidType),
         }
     }
 }
+
+impl Column for JsonText {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        String::read(value).map(Self)
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        if value == ValueRef::Null { Ok(None) } else { T::read(value).map(Some) }
+    }
+}
+
+macro_rules! exact_columns {
+    ($($type:ty),*) => {
+        $(impl Column for $type {
+            fn read(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                FromSql::column_result(value)
+            }
+        })*
+    };
+}
+
+exact_columns!(bool, i32, i64, u32, Status, Gate);

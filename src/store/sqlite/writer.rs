@@ -223,10 +223,11 @@ impl Writer {
 
     /// One transaction with everything that waits.
     fn fill(&self, conn: &Connection, group: &mut Vec<Arc<dyn Waiting>>) -> Outcome {
-        let started = Instant::now();
         if let Err(error) = begin(conn) {
             return Outcome::Refused(error);
         }
+        // From here: the wait for another process must not make the group smaller.
+        let started = Instant::now();
         let tx = Tx::new(conn, &self.context);
         while group.len() < GROUP_SIZE && (group.is_empty() || started.elapsed() < GROUP_TIME) {
             let Some(operation) = lock(&self.line).next() else { break };

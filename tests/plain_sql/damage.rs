@@ -1,0 +1,78 @@
+//! Rows whose bytes are not what they should be.
+
+use jobq::store::Store as _;
+use jobq::{Status, handlers::CreateFile};
+use rusqlite::Connection;
+
+use super::Bench;
+use super::support::{event_types, note, raw, rows, run_order};
+
+/// Changes stored bytes as a bad disk or a bad hand would: past the trigger.
+fn damage(conn: &Connection, id: &str, payload: &str) {
+    let trigger = rows(conn, "SELECT sql FROM sqlite_schema WHERE name = 'jobs_fixed'").remove(0).remove(0);
+    conn.execute_batch("DROP TRIGGER jobs_fixed").unwrap();
+    assert_eq!(conn.execute(&format!("UPDATE jobs SET payload = {payload} WHERE id = ?1"), [id]), Ok(1));
+    conn.execute_batch(&trigger).unwrap();
+}
+
+fn assert_damaged_alone(bench: &Bench, damaged: &str, neighbours: &[&str]) {
+    assert_eq!(run_order(bench.queue.store()), neighbours);
+    let [status, attempts, error] =
+        rows(&raw(&bench.db), &format!("SELECT status, attempts, last_error FROM jobs WHERE id = '{damaged}'"))
+            .remove(0)
+            .try_into()
+            .unwrap();
+    assert_eq!((status.as_str(), attempts.as_str()), ("failed", "1"));
+    assert!(error.starts_with("payload_damaged: "), "{error}");
+    assert_eq!(event_types(&bench.queue, damaged), ["queued", "claimed", "failed"]);
+    assert_eq!(rows(&raw(&bench.db), "SELECT * FROM job_holds"), Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn a_damaged_payload_ends_failed_and_alone() {
+    let Some(bench) = Bench::set_up() else { return };
+    let [before, damaged, behind] =
+        ["1", "2", "3"].map(|text| bench.queue.enqueue(CreateFile::text("a.txt", text)).unwrap().id);
+    let after = bench.queue.enqueue(note("after")).unwrap().id;
+    damage(&raw(&bench.db), &damaged, r#"'{"path":"a.txt","content":"?","overwrite":false}'"#);
+    assert_damaged_alone(&bench, &damaged, &[&before, &behind, &after]);
+}
+
+#[test]
+fn a_payload_damaged_beyond_text_ends_failed_and_alone() {
+    let Some(bench) = Bench::set_up() else { return };
+    let [before, damaged, after] = ["1", "2", "3"].map(|text| bench.queue.enqueue(note(text)).unwrap().id);
+    damage(&raw(&bench.db), &damaged, "CAST(x'7b2274ff' AS TEXT)");
+    assert_damaged_alone(&bench, &damaged, &[&before, &after]);
+}
+
+/// What is damaged can still be looked at: that is when people look.
+#[test]
+fn a_payload_damaged_beyond_text_does_not_hide_the_other_jobs() {
+    let Some(bench) = Bench::set_up() else { return };
+    let [damaged, sound] = ["1", "2"].map(|text| bench.queue.enqueue(note(text)).unwrap().id);
+    damage(&raw(&bench.db), &damaged, "CAST(x'7b2274ff' AS TEXT)");
+    let listed: Vec<_> = bench.queue.list(&jobq::Filter::default()).unwrap().into_iter().map(|job| job.id).collect();
+    assert_eq!(listed, [sound, damaged]);
+}
+
+#[test]
+fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
+    let Some(bench) = Bench::set_up() else { return };
+    raw(&bench.db)
+        .execute_batch(
+            "INSERT INTO jobs (id, type, payload) VALUES ('bytes', 'note', CAST(x'7b2274ff' AS TEXT));
+             INSERT INTO jobs (id, type, payload, holds) VALUES ('holds', 'note', '{\"text\":\"h\"}', CAST(x'ff' AS TEXT));
+             INSERT INTO jobs (id, type, payload, idempotency_key)
+                    VALUES ('key', 'note', '{\"text\":\"k\"}', CAST(x'ff' AS TEXT));
+             INSERT INTO jobs (id, type, payload) VALUES ('good', 'note', '{\"text\":\"good\"}');",
+        )
+        .unwrap();
+    let queued = bench.queue.enqueue(note("by the library")).expect("a bad row stops nobody").id;
+    assert_eq!(run_order(bench.queue.store()), ["good", &queued]);
+    for id in ["bytes", "holds", "key"] {
+        let status = rows(&raw(&bench.db), &format!("SELECT status FROM jobs WHERE id = '{id}'"));
+        assert_eq!(status, [[Status::Failed.as_str()]], "{id}");
+    }
+    assert_eq!(bench.queue.store().admit().unwrap(), 0, "they are not looked at again");
+}

@@ -1,0 +1,144 @@
+//! What never changes and never goes, whoever asks.
+
+use jobq::state::{State, Status};
+use rusqlite::Connection;
+
+use super::support::{contents, rows};
+use super::{database, put};
+
+const EVERY_STATE: [(&str, State); 6] = [
+    ("pending", State { status: Status::Pending, decided: false }),
+    ("claimed", State { status: Status::Claimed, decided: false }),
+    ("decided", State { status: Status::Claimed, decided: true }),
+    ("completed", State { status: Status::Completed, decided: false }),
+    ("failed", State { status: Status::Failed, decided: false }),
+    ("cancelled", State { status: Status::Cancelled, decided: false }),
+];
+
+fn one_job_in_every_state() -> Connection {
+    let conn = database();
+    for (id, state) in EVERY_STATE {
+        assert!(put(&conn, id, state), "{id}");
+    }
+    conn
+}
+
+/// The statement is refused by one of our triggers, and nothing has changed.
+fn assert_refused(conn: &Connection, sql: &str, because: &str) {
+    let before = contents(conn);
+    let error = conn.execute(sql, []).expect_err(sql).to_string();
+    assert!(error.contains(because), "{sql}: {error}");
+    assert_eq!(contents(conn), before, "{sql}");
+}
+
+#[test]
+fn a_job_is_inserted_as_pending_untried_and_unowned() {
+    let conn = one_job_in_every_state();
+    for (columns, values) in [
+        ("status, gate, locked_by, payload_hash", "'claimed', NULL, 'w', 'h'"),
+        ("status, gate, completed_at, payload_hash", "'completed', NULL, 1, 'h'"),
+        ("status, gate, completed_at, payload_hash", "'failed', NULL, 1, 'h'"),
+        ("status, gate, completed_at, payload_hash", "'cancelled', NULL, 1, 'h'"),
+        ("attempts", "1"),
+        ("token", "1"),
+        ("locked_by", "'w'"),
+        ("outcome", "'{}'"),
+        ("event_seq", "2"),
+        ("cancel_requested", "1"),
+    ] {
+        let sql = format!("INSERT INTO jobs (id, type, payload, {columns}) VALUES ('new', 'note', '{{}}', {values})");
+        assert_refused(&conn, &sql, "jobq: a job is inserted as pending");
+    }
+    for (columns, values) in [("priority", "2147483648"), ("max_attempts", "0"), ("gate", "'ready'")] {
+        let sql = format!("INSERT INTO jobs (id, type, payload, {columns}) VALUES ('new', 'note', '{{}}', {values})");
+        assert_refused(&conn, &sql, "CHECK constraint failed");
+    }
+    assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('', 'note', '{}')", "CHECK constraint failed");
+    assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('new', '', '{}')", "CHECK constraint failed");
+    assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('new', 'note', x'7b7d')", "cannot store BLOB");
+}
+
+#[test]
+fn a_plain_insert_is_accepted_and_told_by_an_event() {
+    let conn = database();
+    conn.execute("INSERT INTO jobs (id, type, payload) VALUES ('new', 'note', '{}')", []).unwrap();
+    assert_eq!(rows(&conn, "SELECT status, gate, attempts, token FROM jobs"), [["pending", "new", "0", "0"]]);
+    assert_eq!(rows(&conn, "SELECT job_id, seq, attempt, type FROM job_events"), [["new", "1", "0", "queued"]]);
+}
+
+#[test]
+fn an_unfinished_job_cannot_be_deleted() {
+    let conn = one_job_in_every_state();
+    for id in ["pending", "claimed", "decided"] {
+        assert_refused(&conn, &format!("DELETE FROM jobs WHERE id = '{id}'"), "cancel it first");
+    }
+    for id in ["completed", "failed", "cancelled"] {
+        assert_eq!(conn.execute("DELETE FROM jobs WHERE id = ?1", [id]), Ok(1), "{id}");
+    }
+}
+
+#[test]
+fn a_job_that_another_waits_on_cannot_be_deleted() {
+    let conn = one_job_in_every_state();
+    conn.execute("INSERT INTO jobs (id, type, payload, waiting_on) VALUES ('child', 'note', '{}', 'failed')", [])
+        .unwrap();
+    assert_refused(&conn, "DELETE FROM jobs WHERE id = 'failed'", "another job waits on");
+}
+
+/// `INSERT OR REPLACE` deletes what is in its way without asking a DELETE
+/// trigger, and is what many programs write by habit.
+#[test]
+fn a_job_cannot_be_replaced_by_an_insert() {
+    let conn = one_job_in_every_state();
+    for (id, _) in EVERY_STATE {
+        let replace = format!("REPLACE INTO jobs (id, type, payload) VALUES ('{id}', 'note', '{{\"new\":1}}')");
+        assert_refused(&conn, &replace, "jobq: ");
+    }
+}
+
+#[test]
+fn a_job_cannot_be_replaced_by_way_of_its_place_in_order() {
+    let conn = one_job_in_every_state();
+    for seq in 1..=6 {
+        let replace = format!("REPLACE INTO jobs (seq, id, type, payload) VALUES ({seq}, 'new', 'note', '{{}}')");
+        assert_refused(&conn, &replace, "jobq: ");
+    }
+}
+
+#[test]
+fn a_job_cannot_be_replaced_by_way_of_its_key() {
+    let conn = database();
+    conn.execute("INSERT INTO jobs (id, type, payload, idempotency_key) VALUES ('first', 'note', '{}', 'k')", [])
+        .unwrap();
+    let replace =
+        "INSERT OR REPLACE INTO jobs (id, type, payload, idempotency_key) VALUES ('second', 'note', '{}', 'k')";
+    assert_refused(&conn, replace, "jobq: ");
+}
+
+#[test]
+fn what_a_job_is_never_changes() {
+    let conn = one_job_in_every_state();
+    for (id, _) in EVERY_STATE {
+        for set in ["id = 'x'", "seq = 99", "type = 'x'", "payload = '{\"x\":1}'", "created_at = 1"] {
+            assert_refused(&conn, &format!("UPDATE jobs SET {set} WHERE id = '{id}'"), "never change");
+        }
+    }
+}
+
+#[test]
+fn a_token_never_goes_back_and_a_lease_changes_hands_only_once_it_is_decided() {
+    let conn = one_job_in_every_state();
+    for (id, _) in EVERY_STATE {
+        let sql = format!("UPDATE jobs SET token = token - 1 WHERE id = '{id}'");
+        assert_refused(&conn, &sql, "illegal transition");
+    }
+    for set in ["locked_by = 'thief'", "locked_by = 'thief', token = token + 1", "locked_by = NULL"] {
+        assert_refused(&conn, &format!("UPDATE jobs SET {set} WHERE id = 'claimed'"), "illegal transition");
+    }
+    for set in ["locked_by = 'thief'", "outcome = NULL", "outcome = '{\"other\":1}'"] {
+        assert_refused(&conn, &format!("UPDATE jobs SET {set} WHERE id = 'decided'"), "illegal transition");
+    }
+    let taken_over = "UPDATE jobs SET locked_by = 'next', token = token + 1 WHERE id = 'decided'";
+    assert_eq!(conn.execute(taken_over, []), Ok(1));
+    assert_eq!(conn.execute("UPDATE jobs SET locked_by = NULL WHERE id = 'decided'", []), Ok(1));
+}

@@ -177,7 +177,7 @@ CREATE UNIQUE INDEX job_holds_active ON job_holds (key) WHERE active = 1;
 
 -- ---------------------------------------------------------------------------
 -- retry_guards: for each failed or cancelled job that had holds, whether a
--- later job on the same key has been claimed since. If so, a manual retry is
+-- later job on the same key has run since. If so, a manual retry is
 -- refused: it would undo what the later job did.
 -- ---------------------------------------------------------------------------
 CREATE TABLE retry_guards (

@@ -117,7 +117,7 @@ fn settle(tx: &Tx<'_>, owner: &Owner, claimed: Vec<(ClaimedJob, i64)>) -> Result
             },
         )?;
         if let Some(holds) = &job.holds {
-            gates::set_active(tx, job.seq, &job.id, &hold_keys(Some(holds.as_str())), true)?;
+            gates::set_active(tx, job.seq, &hold_keys(Some(holds.as_str())), true)?;
         }
         if job.payload_hash.as_deref() == Some(&json::sha256_hex(job.payload.as_str().as_bytes())) {
             sound.push(claim);

@@ -38,6 +38,9 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
     // Until the schema is known to be ours, closing this connection must not
     // change the file, not even by a checkpoint.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(at)?;
+    // Plans must not depend on what is bound: with statistics compiled in, SQLite
+    // would otherwise prepare a statement anew whenever a value changes.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(at)?;
     conn.set_prepared_statement_cache_capacity(128);
     if role == Role::Reader {
         conn.pragma_update(None, "query_only", true).map_err(at)?;

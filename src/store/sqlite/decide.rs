@@ -84,7 +84,6 @@ fn hold_paths(tx: &Tx<'_>, lease: &Lease, holds: &mut Vec<String>, effects: &[Pl
         }
         let keys = [key];
         gates::take_holds(tx, lease.seq, &lease.id, &keys, true)?;
-        gates::close_retries(tx, lease.seq, &lease.id, &keys[0])?;
         gates::demote_others(tx, lease.seq, &keys)?;
         holds.extend(keys);
     }

@@ -85,33 +85,21 @@ pub(super) fn demote_others(tx: &Tx<'_>, seq: i64, keys: &[String]) -> Result<()
     Ok(())
 }
 
-/// A job becomes, or stops being, the one that runs on its keys. A claim also
-/// closes the door on retries of earlier jobs that failed or were cancelled.
-pub(super) fn set_active(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], active: bool) -> Result<()> {
+/// A job becomes, or stops being, the one that runs on its keys.
+pub(super) fn set_active(tx: &Tx<'_>, seq: i64, keys: &[String], active: bool) -> Result<()> {
     for key in keys {
         tx.execute("UPDATE job_holds SET active = ?3 WHERE key = ?1 AND seq = ?2", params![key, seq, active])?;
-        if active {
-            close_retries(tx, seq, job_id, key)?;
-        }
     }
     Ok(())
 }
 
-pub(super) fn close_retries(tx: &Tx<'_>, seq: i64, job_id: &str, key: &str) -> Result<()> {
-    tx.execute(
-        "UPDATE retry_guards SET overtaken_by = ?3 WHERE key = ?1 AND seq < ?2 AND overtaken_by IS NULL",
-        params![key, seq, job_id],
-    )?;
-    Ok(())
-}
-
-/// A claim that was given back without having run did not overtake anyone.
-/// (If the job was ever retried it may have run before that; then it did.)
-pub(super) fn reopen_retries(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String]) -> Result<()> {
+/// A job has run: earlier ones on its keys that failed or were cancelled can no
+/// longer be retried. A claim that was given back without having run does not
+/// come here.
+pub(super) fn close_retries(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String]) -> Result<()> {
     for key in keys {
         tx.execute(
-            "UPDATE retry_guards SET overtaken_by = NULL WHERE key = ?1 AND seq < ?2 AND overtaken_by = ?3
-                AND NOT EXISTS (SELECT 1 FROM job_events WHERE job_id = ?3 AND type = 'retried')",
+            "UPDATE retry_guards SET overtaken_by = ?3 WHERE key = ?1 AND seq < ?2 AND overtaken_by IS NULL",
             params![key, seq, job_id],
         )?;
     }
@@ -142,11 +130,8 @@ pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], st
     for key in keys {
         tx.execute("DELETE FROM job_holds WHERE key = ?1 AND seq = ?2", params![key, seq])?;
         if status != Status::Completed {
-            // A later job may be at work on the key already, out of turn: its path became known at decide.
             tx.execute(
-                "INSERT INTO retry_guards (key, seq, overtaken_by)
-                 VALUES (?1, ?2, (SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1 AND seq > ?2))
-                 ON CONFLICT DO NOTHING",
+                "INSERT INTO retry_guards (key, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
                 params![key, seq],
             )?;
         }

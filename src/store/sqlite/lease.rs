@@ -103,6 +103,7 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
             data: end.data,
         },
     )?;
+    gates::close_retries(tx, lease.seq, &lease.id, &held.holds)?;
     gates::after_end(tx, lease.seq, &lease.id, &held.holds, end.status)?;
     if end.status == Status::Cancelled {
         super::cancel::cancel_waiters(tx, &lease.id)?;

@@ -47,9 +47,10 @@ pub(super) struct Back {
 
 /// The one way back: reschedule, release and reclaim differ in what they say.
 pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) -> Result<()> {
-    gates::set_active(tx, lease.seq, &lease.id, &held.holds, false)?;
-    if back.attempts == 0 {
-        gates::reopen_retries(tx, lease.seq, &lease.id, &held.holds)?;
+    gates::set_active(tx, lease.seq, &held.holds, false)?;
+    if back.attempts == held.attempts {
+        // The attempt counts, so the job has run.
+        gates::close_retries(tx, lease.seq, &lease.id, &held.holds)?;
     }
     let waiter =
         Waiter { seq: lease.seq, waiting_on: None, run_at: back.run_at, rescheduled: true, holds: &held.holds };

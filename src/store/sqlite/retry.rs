@@ -87,18 +87,20 @@ fn retried(tx: &Tx<'_>, job: &Job, attempt: u32, event_seq: Option<i64>) -> Resu
     events::write(tx, &NewEvent { job_id: &job.id, seq, attempt, event_type: "retried", data: None }).map(drop)
 }
 
-/// A later job on one of its keys has started: running this one now would undo
-/// it.
+/// A later job on one of its keys has run, or is running: this one would undo
+/// what that one does.
 fn refuse_if_overtaken(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
     for key in holds {
         let by = tx.row(
-            "SELECT overtaken_by FROM retry_guards WHERE key = ?1 AND seq = ?2 AND overtaken_by IS NOT NULL",
+            "SELECT overtaken_by FROM retry_guards WHERE key = ?1 AND seq = ?2 AND overtaken_by IS NOT NULL
+             UNION ALL
+             SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1 AND seq > ?2",
             params![key, job.seq],
             |row| row.get::<_, String>(0),
         )?;
         if let Some(by) = by {
             return Err(Error::wrong_state(format!(
-                "job {}: the later job {by} has already run on {key}, a retry would undo it; queue a new job instead",
+                "job {}: the later job {by} has already started on {key}, a retry would undo it; queue a new job instead",
                 job.id
             )));
         }

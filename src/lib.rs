@@ -18,7 +18,8 @@
 //!
 //! ```text
 //! state            the state machine: one enum, one pure function
-//! job, payload     a job as asked for and as kept; typed payloads, known types
+//! new_job, job     a job as it is asked for, and as it is kept
+//! payload          typed payloads, and the types a process knows
 //! json, path       payload text and its meaning; paths by their letters
 //! queue            what applications call
 //! liveness         who is alive: lock files, and sweeps for those who are not
@@ -40,6 +41,7 @@ pub mod handlers;
 mod job;
 mod json;
 pub mod liveness;
+mod new_job;
 mod path;
 mod payload;
 mod queue;
@@ -48,8 +50,9 @@ pub mod state;
 pub mod store;
 
 pub use error::{Error, ErrorKind, Result, printable};
-pub use job::{Job, NewJob, Unique};
+pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH};
+pub use new_job::{NewJob, Unique};
 pub use path::normalise_path;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Payload};
 pub use queue::{Queue, QueueOptions};

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::job::{Job, NewJob};
+use crate::job::Job;
 use crate::liveness;
+use crate::new_job::NewJob;
 use crate::payload::{JobTypes, Payload};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{

@@ -8,13 +8,17 @@
 //! - a verb on a claimed job names the [`Lease`]; if that lease is no longer
 //!   the current one the answer is `LeaseLost` and nothing has changed.
 
+mod effects;
 mod model;
+mod reading;
 pub mod sqlite;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use effects::*;
 pub use model::*;
+pub use reading::*;
 
 use crate::error::Result;
 use crate::job::Job;

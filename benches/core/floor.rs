@@ -19,7 +19,7 @@ impl Floor {
                  attempts INTEGER DEFAULT 0, max_attempts INTEGER DEFAULT 3, last_error TEXT,
                  locked_by TEXT, locked_at INTEGER, created_at INTEGER NOT NULL, claimed_at INTEGER,
                  completed_at INTEGER);
-             CREATE INDEX jobs_claim ON jobs (status, priority, created_at);",
+             CREATE INDEX jobs_claim ON jobs (status, priority DESC, created_at);",
         )
         .unwrap();
         conn.set_prepared_statement_cache_capacity(64);
@@ -30,11 +30,11 @@ impl Floor {
     pub fn insert(&self, ids: &[String], per_transaction: usize) {
         for chunk in ids.chunks(per_transaction) {
             self.run("BEGIN IMMEDIATE");
-            for (i, id) in chunk.iter().enumerate() {
+            for (i, id) in (0_i64..).zip(chunk) {
                 self.0
                     .prepare_cached("INSERT INTO jobs (id, type, payload, created_at) VALUES (?1, 'noop', ?2, ?3)")
                     .unwrap()
-                    .execute(params![id, format!("{{\"n\":\"{id}\"}}"), i as i64])
+                    .execute(params![id, format!("{{\"n\":\"{id}\"}}"), i])
                     .unwrap();
             }
             self.run("COMMIT");

@@ -108,6 +108,7 @@ fn drain(sizes: &Sizes) {
 }
 
 /// Work per second.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn per_second(count: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();

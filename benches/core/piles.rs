@@ -8,8 +8,10 @@ use jobq::NewJob;
 use crate::ours::Ours;
 use crate::{Sizes, line, per_second};
 
+type Make = fn(&Ours, &Sizes);
+
 pub fn run(sizes: &Sizes) {
-    let piles: [(&str, fn(&Ours, &Sizes)); 6] = [
+    let piles: [(&str, Make); 6] = [
         ("finished", finished),
         ("delayed", delayed),
         ("waiting on one job", waiting),

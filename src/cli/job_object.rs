@@ -16,9 +16,8 @@ pub(crate) struct JobObject {
     job_type: String,
     payload: Box<RawValue>,
     priority: Option<i32>,
-    /// Absent: the type's rule. Null: no key.
-    #[serde(default, deserialize_with = "present")]
-    idempotency_key: Option<Option<String>>,
+    #[serde(default)]
+    idempotency_key: KeyField,
     unique: Option<Unique>,
     id: Option<String>,
     delay: Option<String>,
@@ -41,9 +40,9 @@ impl JobObject {
             job = job.priority(priority);
         }
         job = match self.idempotency_key {
-            None => job,
-            Some(None) => job.no_key(),
-            Some(Some(key)) => job.key(key),
+            KeyField::Absent => job,
+            KeyField::Null => job.no_key(),
+            KeyField::Given(key) => job.key(key),
         };
         if let Some(unique) = self.unique {
             job = job.unique(unique);
@@ -86,7 +85,17 @@ pub(crate) fn time_at(text: &str) -> Result<SystemTime> {
     Ok(time.into())
 }
 
-/// Tells a null that is there from a field that is not.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+/// Absent means the type's own rule, null means no key at all.
+#[derive(Default)]
+enum KeyField {
+    #[default]
+    Absent,
+    Null,
+    Given(String),
+}
+
+impl<'de> Deserialize<'de> for KeyField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Null, Self::Given))
+    }
 }

@@ -12,8 +12,8 @@ use super::lease::{self, End};
 use super::row::read;
 use super::tx::Tx;
 use crate::error::{Error, Result};
-use crate::job::default_dedup;
 use crate::json;
+use crate::new_job::default_dedup;
 use crate::payload::Hold;
 use crate::store::{Dedup, Failure, Lease};
 

@@ -7,8 +7,8 @@ use super::admit;
 use super::gates::{self, Waiter};
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
-use crate::job::Unique;
 use crate::json::{JsonText, same_meaning};
+use crate::new_job::Unique;
 use crate::state::{Gate, Status};
 use crate::store::{Dedup, EnqueueJob, EnqueueOutcome, Enqueued};
 

@@ -1,0 +1,340 @@
+//! A job as it is asked for, and every check that needs no database.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Millis, millis};
+use crate::error::{Error, Result};
+use crate::json;
+use crate::payload::{Checked, DefaultKey, Hold, JobTypes, Payload, check_label, check_type_name, check_unknown};
+use crate::retry::Backoff;
+use crate::store::{Dedup, EnqueueJob};
+
+/// Against which jobs a key is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unique {
+    /// Against unfinished jobs.
+    #[default]
+    Active,
+    /// Also against finished jobs that are still kept.
+    Always,
+}
+
+#[derive(Debug)]
+enum Key {
+    Default,
+    None,
+    Given(String),
+}
+
+/// A job to be queued.
+///
+/// ```
+/// use jobq::NewJob;
+/// use std::time::Duration;
+///
+/// let job = NewJob::raw("send_mail", r#"{"to":"ada@example.org"}"#)
+///     .priority(5)
+///     .delay(Duration::from_secs(10))
+///     .lane("mail");
+/// ```
+#[derive(Debug)]
+pub struct NewJob {
+    job_type: String,
+    // A typed payload that does not pass its checks is reported by enqueue, so that building a job never fails.
+    payload: Result<Content>,
+    id: Option<String>,
+    key: Key,
+    unique: Unique,
+    priority: i32,
+    run: Run,
+    max_attempts: Option<u32>,
+    timeout: Option<Duration>,
+    backoff: Option<Backoff>,
+    lane: Option<String>,
+    waiting_on: Option<String>,
+    correlation_id: Option<String>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// From a typed payload: already checked, with its key of meaning.
+    Typed { text: String, checked: Checked, defaults: crate::Defaults, meaning: String },
+    /// As given; checked against the table of types when queued.
+    Raw(String),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Now,
+    At(Millis),
+    After(Duration),
+}
+
+impl<P: Payload> From<P> for NewJob {
+    fn from(payload: P) -> Self {
+        Self::of(&payload)
+    }
+}
+
+impl NewJob {
+    /// A job with a typed payload. An invalid payload is reported by enqueue.
+    pub fn of<P: Payload>(payload: &P) -> Self {
+        let content = Checked::of(payload).and_then(|checked| {
+            let text = serde_json::to_string(payload).map_err(|e| Error::invalid("payload", e))?;
+            json::check_object(&text)?;
+            let value = serde_json::to_value(payload).map_err(|e| Error::invalid("payload", e))?;
+            let meaning = json::meaning_key(&value, &text);
+            Ok(Content::Typed { text, checked, defaults: P::defaults(), meaning })
+        });
+        Self::with_content(P::TYPE.to_owned(), content)
+    }
+
+    /// A job with a payload given as JSON text.
+    pub fn raw(job_type: impl Into<String>, payload: impl Into<String>) -> Self {
+        Self::with_content(job_type.into(), Ok(Content::Raw(payload.into())))
+    }
+
+    fn with_content(job_type: String, payload: Result<Content>) -> Self {
+        Self {
+            job_type,
+            payload,
+            id: None,
+            key: Key::Default,
+            unique: Unique::Active,
+            priority: 0,
+            run: Run::Now,
+            max_attempts: None,
+            timeout: None,
+            backoff: None,
+            lane: None,
+            waiting_on: None,
+            correlation_id: None,
+        }
+    }
+
+    /// The job's name: a ULID or UUID. Submitting it again with the same id is
+    /// how an unknown outcome is resolved.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Higher runs first.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The same as any unfinished job of this type with this key. Replaces the
+    /// type's own rule.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Key::Given(key.into());
+        self
+    }
+
+    /// Never a duplicate of anything.
+    #[must_use]
+    pub fn no_key(mut self) -> Self {
+        self.key = Key::None;
+        self
+    }
+
+    /// Against which jobs the key is compared.
+    #[must_use]
+    pub fn unique(mut self, unique: Unique) -> Self {
+        self.unique = unique;
+        self
+    }
+
+    /// Not before this much time has passed.
+    #[must_use]
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.run = Run::After(delay);
+        self
+    }
+
+    /// Not before this time.
+    #[must_use]
+    pub fn run_at(mut self, time: SystemTime) -> Self {
+        self.run = Run::At(millis(time));
+        self
+    }
+
+    /// Attempts before the job fails.
+    #[must_use]
+    pub fn max_attempts(mut self, max_attempts: u32) -> Self {
+        self.max_attempts = Some(max_attempts);
+        self
+    }
+
+    /// How long one attempt may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The wait between attempts.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = Some(backoff);
+        self
+    }
+
+    /// Jobs of one lane run one at a time, in order.
+    #[must_use]
+    pub fn lane(mut self, lane: impl Into<String>) -> Self {
+        self.lane = Some(lane.into());
+        self
+    }
+
+    /// Not before this job has completed.
+    #[must_use]
+    pub fn after(mut self, job: impl Into<String>) -> Self {
+        self.waiting_on = Some(job.into());
+        self
+    }
+
+    /// A name for everything that belongs to one cause.
+    #[must_use]
+    pub fn correlation_id(mut self, correlation_id: impl Into<String>) -> Self {
+        self.correlation_id = Some(correlation_id.into());
+        self
+    }
+
+    /// Everything that can be checked without the database, done here, so that
+    /// it costs the caller's time and not the writer's.
+    pub(crate) fn prepare(self, types: &JobTypes, now: Millis, new_id: impl FnOnce() -> String) -> Result<EnqueueJob> {
+        check_type_name(&self.job_type)?;
+        let unknown = |text: &str| {
+            let value = check_unknown(text)?;
+            Ok::<_, Error>((
+                Checked { holds: Vec::new(), key: DefaultKey::ByKind },
+                Some(json::meaning_key(&value, text)),
+            ))
+        };
+        let (text, checked, meaning, defaults, admitted) = match self.payload? {
+            Content::Typed { text, checked, defaults, meaning } => (text, checked, Some(meaning), defaults, true),
+            Content::Raw(text) => match types.check(&self.job_type, &text) {
+                Some(checked) => (text, checked?, None, types.defaults(&self.job_type), true),
+                None => {
+                    let (checked, meaning) = unknown(&text)?;
+                    (text, checked, meaning, types.defaults(&self.job_type), false)
+                }
+            },
+        };
+        let dedup = match self.key {
+            Key::None => Dedup::None,
+            Key::Given(key) => {
+                check_label("idempotency_key", &key, 512)?;
+                Dedup::Key(key)
+            }
+            Key::Default => match default_dedup(&checked, meaning, &text)? {
+                // Finished jobs have no holds any more; among those only the payload can tell.
+                Dedup::NewestHolder(_) if self.unique == Unique::Always => Dedup::Key(payload_key(&text)?),
+                rule => rule,
+            },
+        };
+        let mut holds = checked.holds;
+        if let Some(lane) = &self.lane {
+            holds.push(Hold::lane(lane)?);
+        }
+        if let Some(correlation) = &self.correlation_id {
+            check_label("correlation_id", correlation, 256)?;
+        }
+        let backoff = self.backoff.unwrap_or(defaults.backoff);
+        let timeout = self.timeout.unwrap_or(defaults.timeout);
+        if timeout.is_zero() {
+            return Err(Error::invalid("timeout", "must be longer than zero"));
+        }
+        let max_attempts = self.max_attempts.unwrap_or(defaults.max_attempts);
+        if max_attempts == 0 {
+            return Err(Error::invalid("max_attempts", "must be at least 1"));
+        }
+        Ok(EnqueueJob {
+            id_given: self.id.is_some(),
+            id: match self.id {
+                Some(id) => check_id(&id)?,
+                None => new_id(),
+            },
+            job_type: self.job_type,
+            payload_hash: json::sha256_hex(text.as_bytes()),
+            payload: text,
+            admitted,
+            dedup,
+            unique: self.unique,
+            holds: holds.iter().map(|h| h.as_str().to_owned()).collect(),
+            priority: self.priority,
+            run_at: match self.run {
+                Run::Now => None,
+                Run::At(time) => Some(time),
+                Run::After(delay) => Some(now.saturating_add(to_millis("delay", delay)?)),
+            },
+            max_attempts,
+            timeout: to_millis("timeout", timeout)?.max(1),
+            backoff,
+            waiting_on: self.waiting_on,
+            correlation_id: self.correlation_id,
+        })
+    }
+}
+
+/// The default rule of [`DefaultKey`], made concrete for one payload.
+pub(crate) fn default_dedup(checked: &Checked, meaning: Option<String>, text: &str) -> Result<Dedup> {
+    Ok(match &checked.key {
+        DefaultKey::Key(key) => {
+            check_label("idempotency_key", key, 512)?;
+            Dedup::Key(key.clone())
+        }
+        DefaultKey::ByKind if checked.holds.is_empty() => Dedup::Key(match meaning {
+            Some(meaning) => meaning,
+            None => payload_key(text)?,
+        }),
+        DefaultKey::ByKind => Dedup::NewestHolder(checked.holds.iter().map(|h| h.as_str().to_owned()).collect()),
+    })
+}
+
+fn payload_key(text: &str) -> Result<String> {
+    let value = json::parse(text).map_err(|e| Error::invalid("payload", e))?;
+    Ok(json::meaning_key(&value, text))
+}
+
+fn to_millis(field: &str, duration: Duration) -> Result<Millis> {
+    // A hundred years: beyond it, sums with the present would leave the range of dates.
+    const MAX: u128 = 100 * 366 * 24 * 3600 * 1000;
+    match duration.as_millis() {
+        ms if ms <= MAX => Ok(Millis::try_from(ms).unwrap_or(Millis::MAX)),
+        _ => Err(Error::invalid(field, "is longer than a hundred years")),
+    }
+}
+
+/// A ULID or UUID in its one spelling.
+pub(crate) fn check_id(id: &str) -> Result<String> {
+    if let Ok(ulid) = ulid::Ulid::from_string(id) {
+        return Ok(ulid.to_string());
+    }
+    match uuid::Uuid::try_parse(id) {
+        Ok(uuid) => Ok(uuid.hyphenated().to_string()),
+        Err(_) => Err(Error::invalid("id", "is neither a ULID nor a UUID")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_one_spelling() {
+        assert_eq!(check_id("01arz3ndektsv4rrffq69g5fav").unwrap(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        assert_eq!(check_id("67E55044-10B1-426F-9247-BB680E5FE0C8").unwrap(), "67e55044-10b1-426f-9247-bb680e5fe0c8");
+        for bad in ["", "job-1", "../../etc", "01ARZ3NDEKTSV4RRFFQ69G5FA"] {
+            assert_eq!(check_id(bad).unwrap_err().field(), Some("id"), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a decided job does to files, and who does it.
+
+use super::{EnqueueJob, Failure, Lease};
+use crate::clock::Millis;
+
+/// What a job will do, recorded before any of it is visible.
+#[derive(Clone, Debug, Default)]
+pub struct Decision {
+    /// JSON for the `result` column.
+    pub result: Option<String>,
+    /// What happens to files.
+    pub effects: Vec<PlannedEffect>,
+    /// Jobs to queue when this one completes.
+    pub follow_ups: Vec<EnqueueJob>,
+}
+
+/// One thing that happens to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedEffect {
+    /// Below the root, normalised.
+    pub path: String,
+    /// What happens.
+    pub op: EffectOp,
+    /// What must be there before.
+    pub precondition: Precondition,
+    /// How that looked at decide (size, times, inode), as JSON.
+    pub observed: Option<String>,
+}
+
+/// What happens to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EffectOp {
+    /// New content, carried by a staged file.
+    Put {
+        /// sha256 of the content.
+        sha256: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The staged file, relative to the stage.
+        stage: String,
+    },
+    /// The file goes.
+    Remove,
+}
+
+/// What must be at a path when an effect is applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    Absent,
+    /// Content with this sha256.
+    Sha256(String),
+}
+
+/// The one who changes files. Called inside the write transaction that
+/// completes the job, so that "completed" is never ahead of the disk.
+pub trait Applier: Send + Sync {
+    /// Applies all effects of one job, or says why not.
+    fn apply(&self, lease: &Lease, effects: &[PlannedEffect]) -> ApplyReport;
+}
+
+/// What applying came to.
+#[derive(Clone, Debug)]
+pub enum ApplyReport {
+    /// All is on disk and synced; one stamp per effect.
+    Applied(Vec<FileStamp>),
+    /// The disk is not as it must be. `applied` lists effects (by index) that
+    /// are already on disk.
+    Conflict {
+        /// Why, with both hashes.
+        failure: Failure,
+        /// What is on disk nevertheless.
+        applied: Vec<(usize, FileStamp)>,
+    },
+    /// Not possible now (no room, no permission); try again after the delay.
+    Deferred {
+        /// Why.
+        failure: Failure,
+        /// When to try again, in milliseconds.
+        delay: Millis,
+    },
+}
+
+/// A file as apply left it; all zero for a removed one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileStamp {
+    /// Modification time in nanoseconds.
+    pub mtime: i64,
+    /// Inode number.
+    pub inode: i64,
+}
+
+/// What became of a decided job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Application {
+    /// Completed.
+    Completed,
+    /// Failed by conflict; the message says what differs.
+    Conflict(String),
+    /// Still decided, now unowned; someone tries again later.
+    Deferred(String),
+}

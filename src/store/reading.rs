@@ -1,0 +1,159 @@
+//! What is read: lists, events, the six questions; and what is pruned.
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::{Millis, rfc3339};
+use crate::json::JsonText;
+use crate::state::{Gate, Status};
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this status.
+    pub status: Option<Status>,
+    /// Only this type.
+    pub job_type: Option<String>,
+    /// Only jobs queued since.
+    pub since: Option<Millis>,
+    /// Only jobs before this seq: the cursor. Pass the last `seq` seen.
+    pub before: Option<i64>,
+    /// How many at most; 0 means 50.
+    pub limit: u32,
+}
+
+/// Which finished jobs to delete.
+#[derive(Clone, Copy, Debug)]
+pub struct PruneRequest {
+    /// Only those that ended before this time.
+    pub ended_before: Millis,
+    /// Failed ones too.
+    pub failed: bool,
+    /// Also what the disk should hold because of them.
+    pub forget: bool,
+}
+
+/// Which events to read.
+#[derive(Clone, Debug, Default)]
+pub struct EventQuery {
+    /// Only this job's.
+    pub job_id: Option<String>,
+    /// Only those after this global id.
+    pub after: i64,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Something that happened to a job.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// Global, growing: follow it.
+    pub id: i64,
+    /// The job.
+    pub job_id: String,
+    /// The job's own count; never resets.
+    pub seq: i64,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// More about it.
+    pub data: Option<JsonText>,
+    /// When.
+    #[serde(serialize_with = "time")]
+    pub at: Millis,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn time<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*time))
+}
+
+/// The six questions, answered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Stats {
+    /// What work is outstanding right now?
+    pub outstanding: Vec<Outstanding>,
+    /// What failed and why?
+    pub failed: Vec<FailedGroup>,
+    /// Is anything stuck?
+    pub stuck: Vec<Stuck>,
+    /// How long do jobs take?
+    pub durations: Vec<DurationGroup>,
+    /// Are there duplicate jobs? (Unfinished ones sharing type and key.)
+    pub duplicates: i64,
+    /// What ran in the last hour?
+    pub last_hour: Vec<RecentGroup>,
+}
+
+/// Unfinished jobs of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outstanding {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Their status.
+    pub status: Status,
+    /// Why they are not running.
+    pub gate: Option<Gate>,
+    /// How many.
+    pub jobs: i64,
+    /// When the oldest was queued.
+    pub oldest: Option<String>,
+}
+
+/// Failed jobs of one type.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailedGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many.
+    pub jobs: i64,
+    /// The newest one.
+    pub newest: String,
+    /// Why that one failed.
+    pub last_error: Option<String>,
+}
+
+/// A claimed job without signs of life.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stuck {
+    /// The job.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Who has it.
+    pub locked_by: Option<String>,
+    /// When it was last heard of.
+    pub last_sign_of_life: Option<String>,
+}
+
+/// How long completed jobs of one type took.
+#[derive(Clone, Debug, Serialize)]
+pub struct DurationGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many.
+    pub jobs: i64,
+    /// Shortest, in milliseconds.
+    pub min_ms: i64,
+    /// Mean, in milliseconds.
+    pub avg_ms: i64,
+    /// Longest, in milliseconds.
+    pub max_ms: i64,
+}
+
+/// Jobs of one type that ended in the last hour.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecentGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How they ended.
+    pub status: Status,
+    /// How many.
+    pub jobs: i64,
+}

@@ -1,0 +1,103 @@
+//! Processes that die with claims, for real: their jobs come back at once, and
+//! attempts that were never started are given back.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use jobq::liveness::OwnerLock;
+use jobq::store::{ClaimRequest, Store as _};
+use jobq::{EventQuery, JobTypes, NewJob, Payload, Queue, QueueOptions, Status};
+use serde::{Deserialize, Serialize};
+
+const FOLDER: &str = "JOBQ_DEAD_OWNER_FOLDER";
+
+#[derive(Serialize, Deserialize)]
+struct Work {
+    n: u32,
+}
+
+impl Payload for Work {
+    const TYPE: &'static str = "work";
+    type Output = ();
+}
+
+fn open(folder: &std::path::Path) -> Queue {
+    QueueOptions::in_folder(folder).create(true).types(JobTypes::new().with::<Work>()).open().unwrap()
+}
+
+fn claim(queue: &Queue, lock: &OwnerLock) -> Vec<jobq::store::ClaimedJob> {
+    let request = ClaimRequest { owner: lock.owner().clone(), types: vec!["work".into()], limit: 10 };
+    queue.store().claim(request).unwrap()
+}
+
+/// Not a test by itself: the process that claims two jobs, starts one, and is
+/// killed. Without the variable it has nothing to do.
+#[test]
+fn the_process_that_will_be_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let queue = open(folder.as_ref());
+    let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
+    let claimed = claim(&queue, &lock);
+    lock.start(0, claimed[0].lease.seq, claimed[0].lease.token).unwrap();
+    println!("\nclaimed {}", claimed.len());
+    // Until the end of standard input, which never comes: the parent kills first.
+    let _ = std::io::stdin().lines().count();
+}
+
+fn claimer(folder: &std::path::Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_process_that_will_be_killed", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line == "claimed 2"), "the child claimed both jobs");
+    child
+}
+
+fn events(queue: &Queue, id: &str) -> Vec<String> {
+    let query = EventQuery { job_id: Some(id.to_owned()), after: 0, limit: 100 };
+    queue.events(&query).unwrap().into_iter().map(|e| e.event_type).collect()
+}
+
+#[test]
+fn a_killed_process_loses_its_jobs_at_once_and_only_what_it_started_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    let started = queue.enqueue(Work { n: 1 }).unwrap().id;
+    let unstarted = queue.enqueue(Work { n: 2 }).unwrap().id;
+    let mut child = claimer(folder.path());
+    let alive = queue.reclaim().unwrap();
+    assert!(alive.pending.is_empty(), "a process that lives keeps its jobs");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut back = queue.reclaim().unwrap().pending;
+    back.sort();
+    assert_eq!(back, [started.clone(), unstarted.clone()]);
+    let attempts = |id: &str| queue.get(id).unwrap().attempts;
+    assert_eq!((attempts(&started), attempts(&unstarted)), (1, 0));
+    assert_eq!(events(&queue, &started), ["queued", "claimed", "worker_lost", "reclaimed"]);
+    assert_eq!(queue.reclaim().unwrap(), jobq::store::Reclaimed::default(), "once");
+    assert_eq!(std::fs::read_dir(queue.owners_folder()).unwrap().count(), 0, "its lock file is gone");
+}
+
+#[test]
+fn a_job_that_keeps_killing_its_process_fails_and_its_neighbour_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    let poison = queue.enqueue(NewJob::of(&Work { n: 1 }).max_attempts(2)).unwrap().id;
+    let neighbour = queue.enqueue(Work { n: 2 }).unwrap().id;
+    for _ in 0..2 {
+        let mut child = claimer(folder.path());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        queue.reclaim().unwrap();
+    }
+    let job = queue.get(&poison).unwrap();
+    assert_eq!(job.status, Status::Failed);
+    assert!(job.last_error.unwrap().starts_with("worker_lost"));
+    let job = queue.get(&neighbour).unwrap();
+    assert_eq!((job.status, job.attempts), (Status::Pending, 0));
+}

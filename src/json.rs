@@ -82,13 +82,16 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     pairs.map(char::from).collect()
 }
 
+/// How keys begin that are made from the payload. `schema.sql` knows it too.
+pub(crate) const DEFAULT_KEY: &str = "payload:";
+
 /// A key that two payloads share when they mean the same.
 pub(crate) fn meaning_key(value: &Value, text: &str) -> String {
     let mut canonical = String::with_capacity(text.len());
     // Numbers that are not 64-bit integers lose digits when parsed, so two
     // different ones could look alike; those payloads are compared by bytes.
     let same_bytes_only = !write_canonical(value, &mut canonical);
-    format!("payload:{}", sha256_hex(if same_bytes_only { text.as_bytes() } else { canonical.as_bytes() }))
+    format!("{DEFAULT_KEY}{}", sha256_hex(if same_bytes_only { text.as_bytes() } else { canonical.as_bytes() }))
 }
 
 /// Whether two payloads mean the same.

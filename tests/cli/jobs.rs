@@ -207,3 +207,21 @@ fn stats_answers_all_six_questions() {
         assert!(stats.get(key).is_some(), "{key}");
     }
 }
+
+#[test]
+fn unique_always_also_sees_finished_jobs_by_given_and_by_default_key() {
+    let q = Scratch::new();
+    for args in [
+        vec!["create_file", r#"{"path":"a","content":"1"}"#],
+        vec!["send_mail", "{}"],
+        vec!["send_mail", "{}", "--key", "k"],
+    ] {
+        let always = [args.clone(), vec!["--unique", "always"]].concat();
+        let first = q.enqueue(&always);
+        q.ok(&["cancel", &first]);
+        let again = q.json(&[vec!["enqueue"], always].concat());
+        assert_eq!((&again[0]["id"], &again[0]["status"]), (&json!(first), &json!("cancelled")), "{args:?}");
+        let active = q.json(&[vec!["enqueue"], args].concat());
+        assert_eq!(active[0]["outcome"], "inserted", "a finished job is no obstacle otherwise");
+    }
+}

@@ -119,7 +119,7 @@ impl NewRow {
         let dedup = match self.key.as_deref() {
             Some("") => Dedup::None,
             // Queued by a process that did not know the type and used the rule for those.
-            Some(key) if key.starts_with("payload:") => default,
+            Some(key) if key.starts_with(json::DEFAULT_KEY) => default,
             Some(key) => Dedup::Key(key.to_owned()),
             None => default,
         };

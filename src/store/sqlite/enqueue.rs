@@ -7,7 +7,7 @@ use super::admit;
 use super::gates::{self, Waiter};
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{JsonText, same_meaning};
+use crate::json::{DEFAULT_KEY, JsonText, same_meaning};
 use crate::new_job::Unique;
 use crate::state::{Gate, Status};
 use crate::store::{Dedup, EnqueueJob, EnqueueOutcome, Enqueued};
@@ -157,13 +157,18 @@ pub(super) fn by_active_key(tx: &Tx<'_>, job_type: &str, key: &str) -> Result<Op
     )
 }
 
+/// The newest finished job with this key. Default keys are not in the index of
+/// finished keys, so for those the type's finished jobs are looked through.
 fn by_finished_key(tx: &Tx<'_>, job_type: &str, key: &str) -> Result<Option<Found>> {
-    Found::query(
-        tx,
+    let which = if key.starts_with(DEFAULT_KEY) {
+        "INDEXED BY jobs_by_type WHERE type = ?1 AND idempotency_key = ?2
+            AND (status = 'completed' OR status = 'failed' OR status = 'cancelled') ORDER BY seq DESC LIMIT 1"
+    } else {
         "INDEXED BY jobs_finished_key WHERE type = ?1 AND idempotency_key = ?2 AND idempotency_key <> ''
-            AND status NOT IN ('pending', 'claimed') ORDER BY seq DESC LIMIT 1",
-        params![job_type, key],
-    )
+            AND (idempotency_key < 'payload:' OR idempotency_key >= 'payload;')
+            AND status NOT IN ('pending', 'claimed') ORDER BY seq DESC LIMIT 1"
+    };
+    Found::query(tx, which, params![job_type, key])
 }
 
 /// The job that is newest on all of these keys (below `before_seq`), if it has

@@ -50,7 +50,7 @@ INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '2');
 CREATE TABLE jobs (
     -- Order of acceptance. AUTOINCREMENT, because a plain rowid may be used
     -- again after the newest row is pruned, and order must never go back.
-    seq              INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq              INTEGER PRIMARY KEY AUTOINCREMENT CHECK (seq > 0),
     -- The job's name: a ULID, or what the caller brought (letters, digits, `-`
     -- and `_`, at most 64; checked when the row is admitted).
     id               TEXT    NOT NULL UNIQUE CHECK (id <> ''),
@@ -76,7 +76,7 @@ CREATE TABLE jobs (
     priority         INTEGER NOT NULL DEFAULT 0
                      CHECK (priority BETWEEN -2147483648 AND 2147483647),
     attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    max_attempts     INTEGER NOT NULL DEFAULT 3 CHECK (max_attempts >= 1),
+    max_attempts     INTEGER NOT NULL DEFAULT 3 CHECK (max_attempts BETWEEN 1 AND 4294967295),
     -- Fencing token: grows at every claim, never goes back. Every write on a
     -- claimed job names it.
     token            INTEGER NOT NULL DEFAULT 0 CHECK (token >= 0),
@@ -268,23 +268,23 @@ CREATE TABLE owners (
 -- journal of their own (RAISE(FAIL) would cost every write one).
 -- ---------------------------------------------------------------------------
 
--- A job starts pending, unowned and untried …
+-- A job starts pending, unowned and untried, at the end of the line (an
+-- automatic seq reads as -1 here) …
 CREATE TRIGGER jobs_insert BEFORE INSERT ON jobs
-WHEN NEW.status <> 'pending' OR NEW.attempts <> 0 OR NEW.token <> 0 OR NEW.locked_by IS NOT NULL
+WHEN NEW.seq <> -1 OR NEW.status <> 'pending' OR NEW.attempts <> 0 OR NEW.token <> 0 OR NEW.locked_by IS NOT NULL
   OR NEW.outcome IS NOT NULL OR NEW.event_seq <> 1 OR NEW.cancel_requested <> 0
 BEGIN
-    SELECT RAISE(FAIL, 'jobq: a job is inserted as pending, with attempts and token 0 and no lock or outcome');
+    SELECT RAISE(FAIL, 'jobq: a job is inserted as pending, without a seq, attempts, token, lock or outcome of its own');
 END;
 
 -- … takes nobody's place: REPLACE would delete a job without asking the
 -- trigger that guards deletion …
 CREATE TRIGGER jobs_no_replace BEFORE INSERT ON jobs
-WHEN NEW.gate = 'new'
- AND (EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
-   OR EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.seq)
-   OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
-               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                 AND status IN ('pending', 'claimed')))
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
+  OR (NEW.gate = 'new'
+      AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+                   WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                     AND status IN ('pending', 'claimed')))
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
 END;
@@ -338,6 +338,25 @@ BEGIN
     SELECT RAISE(FAIL, 'jobq: illegal transition; the state machine is drawn in schema.sql');
 END;
 
+-- UPDATE OR REPLACE would delete a job whose key is taken over.
+CREATE TRIGGER jobs_key_taken BEFORE UPDATE OF idempotency_key ON jobs
+WHEN NEW.status IN ('pending', 'claimed')
+ AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+              WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
+END;
+
+CREATE TRIGGER jobs_key_back BEFORE UPDATE OF status ON jobs
+WHEN OLD.status IN ('failed', 'cancelled') AND NEW.status <> OLD.status
+ AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+              WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
+END;
+
 -- No job silently disappears: only finished ones can be deleted, and only when
 -- nothing waits on them. What belongs to the job goes with it.
 CREATE TRIGGER jobs_delete BEFORE DELETE ON jobs
@@ -348,6 +367,19 @@ BEGIN
      WHERE EXISTS (SELECT 1 FROM jobs WHERE waiting_on = OLD.id);
     DELETE FROM job_events WHERE job_id = OLD.id;
     DELETE FROM retry_guards WHERE seq = OLD.seq;
+END;
+
+-- What happened stays as it was told, as long as its job is unfinished; after
+-- that it may go, with the job.
+CREATE TRIGGER job_events_fixed BEFORE UPDATE ON job_events
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: events are only ever added');
+END;
+
+CREATE TRIGGER job_events_delete BEFORE DELETE ON job_events
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job_id AND status IN ('pending', 'claimed'))
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: events of an unfinished job cannot be deleted');
 END;
 
 -- ---------------------------------------------------------------------------

@@ -34,12 +34,40 @@ BEGIN
 END;
 
 CREATE TRIGGER jobs_no_replace BEFORE INSERT ON jobs
-WHEN NEW.gate = 'new'
- AND (EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
-   OR EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.seq)
-   OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
-               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                 AND status IN ('pending', 'claimed')))
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
+  OR (NEW.gate = 'new'
+      AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+                   WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                     AND status IN ('pending', 'claimed')))
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
+END;
+
+CREATE TRIGGER jobs_key_taken BEFORE UPDATE OF idempotency_key ON jobs
+WHEN NEW.status IN ('pending', 'claimed')
+ AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+              WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
+END;
+
+CREATE TRIGGER jobs_key_back BEFORE UPDATE OF status ON jobs
+WHEN OLD.status IN ('failed', 'cancelled') AND NEW.status <> OLD.status
+ AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
+              WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
+END;
+
+CREATE TRIGGER job_events_fixed BEFORE UPDATE ON job_events
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: events are only ever added');
+END;
+
+CREATE TRIGGER job_events_delete BEFORE DELETE ON job_events
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job_id AND status IN ('pending', 'claimed'))
+BEGIN
+    SELECT RAISE(FAIL, 'jobq: events of an unfinished job cannot be deleted');
 END;

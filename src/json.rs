@@ -1,7 +1,7 @@
 //! JSON as it is stored: kept byte for byte as it was given, compared by
 //! meaning.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -86,59 +86,44 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 pub(crate) const DEFAULT_KEY: &str = "payload:";
 
 /// A key that two payloads share when they mean the same.
-pub(crate) fn meaning_key(value: &Value, text: &str) -> String {
+pub(crate) fn meaning_key(text: &str) -> serde_json::Result<String> {
     let mut canonical = String::with_capacity(text.len());
-    // Numbers that are not 64-bit integers lose digits when parsed, so two
-    // different ones could look alike; those payloads are compared by bytes.
-    let same_bytes_only = !write_canonical(value, &mut canonical);
-    format!("{DEFAULT_KEY}{}", sha256_hex(if same_bytes_only { text.as_bytes() } else { canonical.as_bytes() }))
+    write_canonical(text.trim(), &mut canonical)?;
+    Ok(format!("{DEFAULT_KEY}{}", sha256_hex(canonical.as_bytes())))
 }
 
 /// Whether two payloads mean the same.
 pub(crate) fn same_meaning(a: &str, b: &str) -> bool {
-    a == b
-        || match (parse::<Value>(a), parse::<Value>(b)) {
-            (Ok(x), Ok(y)) => meaning_key(&x, a) == meaning_key(&y, b),
-            _ => false,
-        }
+    a == b || matches!((meaning_key(a), meaning_key(b)), (Ok(x), Ok(y)) if x == y)
 }
 
-/// Writes keys in sorted order; false when a number is not exact.
-fn write_canonical(value: &Value, out: &mut String) -> bool {
-    match value {
-        Value::Object(map) => {
-            // Sorted here: serde_json keeps insertion order if anyone in the program asks it to.
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            let mut exact = true;
+/// Sorted keys, no space, strings in one spelling. Numbers stay as they are
+/// written: parsed, two different long ones could look alike.
+fn write_canonical(text: &str, out: &mut String) -> serde_json::Result<()> {
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let map: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
             out.push('{');
-            for (key, item) in entries {
-                let _ = write!(out, "{}:", Value::from(key.as_str()));
-                exact &= write_canonical(item, out);
+            for (key, item) in map {
+                out.push_str(&serde_json::to_string(&key)?);
+                out.push(':');
+                write_canonical(item.get(), out)?;
                 out.push(',');
             }
             out.push('}');
-            exact
         }
-        Value::Array(items) => {
+        Some(b'[') => {
             out.push('[');
-            let mut exact = true;
-            for item in items {
-                exact &= write_canonical(item, out);
+            for item in serde_json::from_str::<Vec<&RawValue>>(text)? {
+                write_canonical(item.get(), out)?;
                 out.push(',');
             }
             out.push(']');
-            exact
         }
-        Value::Number(number) => {
-            let _ = write!(out, "{number}");
-            number.is_i64() || number.is_u64()
-        }
-        other => {
-            let _ = write!(out, "{other}");
-            true
-        }
+        Some(b'"') => out.push_str(&serde_json::to_string(&serde_json::from_str::<String>(text)?)?),
+        _ => out.push_str(text),
     }
+    Ok(())
 }
 
 /// The deepest nesting of brackets outside strings.
@@ -196,6 +181,7 @@ mod tests {
         assert!(!same_meaning(r#"{"a":1}"#, r#"{"a":2}"#));
         assert!(!same_meaning(r#"{"a":"1"}"#, r#"{"a":1}"#));
         assert!(!same_meaning(r#"{"a":[1,2]}"#, r#"{"a":[12]}"#));
+        assert!(same_meaning(r#"{"p":1.5,"a":"\u0041"}"#, r#"{ "a":"A", "p":1.5 }"#));
     }
 
     #[test]

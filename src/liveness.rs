@@ -39,6 +39,11 @@ pub fn judge(owner: &Owner, folder: &Path) -> Result<Verdict> {
     if owner.boot_id != lock_file::boot_id() {
         return Ok(Verdict::Dead(None));
     }
+    // The name comes from the database; it must not lead out of the folder.
+    if Path::new(&owner.lock_file).file_name() != Some(owner.lock_file.as_ref()) || !owner.lock_file.ends_with(".lock")
+    {
+        return Ok(Verdict::Unknown);
+    }
     lock_file::judge(&folder.join(&owner.lock_file))
 }
 
@@ -54,7 +59,13 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     let mut dead = Vec::new();
     let mut files = Vec::new();
     for owner in owners.into_values() {
-        if let Verdict::Dead(started) = judge(&owner, folder)? {
+        let verdict = judge(&owner, folder).unwrap_or_else(|error| {
+            tracing::warn!(owner = owner.locked_by, %error, "cannot judge an owner; its lease decides");
+            Verdict::Unknown
+        });
+        if let Verdict::Dead(started) = verdict
+            && owner.lock_file.ends_with(".lock")
+        {
             files.push(folder.join(&owner.lock_file));
             dead.push(DeadOwner { locked_by: owner.locked_by, started });
         }

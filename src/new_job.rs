@@ -60,8 +60,8 @@ pub struct NewJob {
 
 #[derive(Debug)]
 enum Content {
-    /// From a typed payload: already checked, with its key of meaning.
-    Typed { text: String, checked: Checked, defaults: crate::Defaults, meaning: String },
+    /// From a typed payload: already checked.
+    Typed { text: String, checked: Checked, defaults: crate::Defaults },
     /// As given; checked against the table of types when queued.
     Raw(String),
 }
@@ -85,9 +85,7 @@ impl NewJob {
         let content = Checked::of(payload).and_then(|checked| {
             let text = serde_json::to_string(payload).map_err(|e| Error::invalid("payload", e))?;
             json::check_object(&text)?;
-            let value = serde_json::to_value(payload).map_err(|e| Error::invalid("payload", e))?;
-            let meaning = json::meaning_key(&value, &text);
-            Ok(Content::Typed { text, checked, defaults: P::defaults(), meaning })
+            Ok(Content::Typed { text, checked, defaults: P::defaults() })
         });
         Self::with_content(P::TYPE.to_owned(), content)
     }
@@ -212,20 +210,12 @@ impl NewJob {
     /// it costs the caller's time and not the writer's.
     pub(crate) fn prepare(self, types: &JobTypes, now: Millis, new_id: impl FnOnce() -> String) -> Result<EnqueueJob> {
         check_type_name(&self.job_type)?;
-        let unknown = |text: &str| {
-            let value = check_unknown(text)?;
-            Ok::<_, Error>((
-                Checked { holds: Vec::new(), key: DefaultKey::ByKind },
-                Some(json::meaning_key(&value, text)),
-            ))
-        };
-        let (text, checked, meaning, defaults, admitted) = match self.payload? {
-            Content::Typed { text, checked, defaults, meaning } => (text, checked, Some(meaning), defaults, true),
+        let (text, checked, defaults, admitted) = match self.payload? {
+            Content::Typed { text, checked, defaults } => (text, checked, defaults, true),
             Content::Raw(text) => match types.check(&self.job_type, &text) {
-                Some(checked) => (text, checked?, None, types.defaults(&self.job_type), true),
+                Some(checked) => (text, checked?, types.defaults(&self.job_type), true),
                 None => {
-                    let (checked, meaning) = unknown(&text)?;
-                    (text, checked, meaning, types.defaults(&self.job_type), false)
+                    (check_unknown(&text).map(|()| text)?, Checked::unknown(), types.defaults(&self.job_type), false)
                 }
             },
         };
@@ -235,7 +225,7 @@ impl NewJob {
                 check_label("idempotency_key", &key, 512)?;
                 Dedup::Key(key)
             }
-            Key::Default => match default_dedup(&checked, meaning, &text)? {
+            Key::Default => match default_dedup(&checked, &text)? {
                 // Finished jobs have no holds any more; among those only the payload can tell.
                 Dedup::NewestHolder(_) if self.unique == Unique::Always => Dedup::Key(payload_key(&text)?),
                 rule => rule,
@@ -279,30 +269,27 @@ impl NewJob {
             max_attempts,
             timeout: to_millis("timeout", timeout)?.max(1),
             backoff,
-            waiting_on: self.waiting_on,
+            // Plain SQL may have given its jobs other names.
+            waiting_on: self.waiting_on.map(|id| check_id(&id).unwrap_or(id)),
             correlation_id: self.correlation_id,
         })
     }
 }
 
 /// The default rule of [`DefaultKey`], made concrete for one payload.
-pub(crate) fn default_dedup(checked: &Checked, meaning: Option<String>, text: &str) -> Result<Dedup> {
+pub(crate) fn default_dedup(checked: &Checked, text: &str) -> Result<Dedup> {
     Ok(match &checked.key {
         DefaultKey::Key(key) => {
             check_label("idempotency_key", key, 512)?;
             Dedup::Key(key.clone())
         }
-        DefaultKey::ByKind if checked.holds.is_empty() => Dedup::Key(match meaning {
-            Some(meaning) => meaning,
-            None => payload_key(text)?,
-        }),
+        DefaultKey::ByKind if checked.holds.is_empty() => Dedup::Key(payload_key(text)?),
         DefaultKey::ByKind => Dedup::NewestHolder(checked.holds.iter().map(|h| h.as_str().to_owned()).collect()),
     })
 }
 
 fn payload_key(text: &str) -> Result<String> {
-    let value = json::parse(text).map_err(|e| Error::invalid("payload", e))?;
-    Ok(json::meaning_key(&value, text))
+    json::meaning_key(text).map_err(|e| Error::invalid("payload", e))
 }
 
 fn to_millis(field: &str, duration: Duration) -> Result<Millis> {
@@ -316,7 +303,10 @@ fn to_millis(field: &str, duration: Duration) -> Result<Millis> {
 
 /// A ULID or UUID in its one spelling.
 pub(crate) fn check_id(id: &str) -> Result<String> {
-    if let Ok(ulid) = ulid::Ulid::from_string(id) {
+    // Beyond 7ZZZ… the first digit overflows, and two spellings would name one job.
+    if let Ok(ulid) = ulid::Ulid::from_string(id)
+        && ulid.to_string().eq_ignore_ascii_case(id)
+    {
         return Ok(ulid.to_string());
     }
     match uuid::Uuid::try_parse(id) {
@@ -333,7 +323,7 @@ mod tests {
     fn ids_have_one_spelling() {
         assert_eq!(check_id("01arz3ndektsv4rrffq69g5fav").unwrap(), "01ARZ3NDEKTSV4RRFFQ69G5FAV");
         assert_eq!(check_id("67E55044-10B1-426F-9247-BB680E5FE0C8").unwrap(), "67e55044-10b1-426f-9247-bb680e5fe0c8");
-        for bad in ["", "job-1", "../../etc", "01ARZ3NDEKTSV4RRFFQ69G5FA"] {
+        for bad in ["", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "job-1", "../../etc", "01ARZ3NDEKTSV4RRFFQ69G5FA"] {
             assert_eq!(check_id(bad).unwrap_err().field(), Some("id"), "{bad:?}");
         }
     }

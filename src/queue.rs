@@ -87,8 +87,12 @@ impl QueueOptions {
             std::fs::create_dir_all(&folder)
                 .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
         }
+        // Absolute, so that the process may change its folder.
+        let folder = std::path::absolute(&folder)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", folder.display())))?;
+        let name = self.db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
         let store = SqliteStore::open(SqliteOptions {
-            path: self.db,
+            path: folder.join(name),
             create: self.create,
             busy_timeout: self.busy_timeout,
             types: self.types.clone(),

@@ -141,3 +141,13 @@ fn waiting_returns_the_job_when_it_ends_and_nothing_when_time_runs_out() {
         assert_eq!(waiter.join().unwrap().status, Status::Completed);
     });
 }
+
+#[test]
+fn temporary_tables_that_hide_ours_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(&folder);
+    let mut app = application(&folder);
+    app.execute_batch("CREATE TEMP TABLE job_holds (key, seq, job_id, active)").unwrap();
+    let tx = app.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    assert_eq!(queue.enqueue_in(&tx, Sum { numbers: vec![1] }).unwrap_err().kind(), ErrorKind::Schema);
+}

@@ -27,6 +27,10 @@ struct File {
 impl Config {
     /// The settings beside a database; the defaults when there is no file.
     pub(crate) fn beside(db: &Path) -> Result<Self> {
+        // Beside a database of the application's own, a config.toml is the application's own.
+        if db.parent().and_then(Path::file_name) != Some(".jobq".as_ref()) {
+            return Self::parse("");
+        }
         let path = db.with_file_name("config.toml");
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,

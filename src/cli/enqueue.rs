@@ -91,7 +91,7 @@ fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
     let answers = place.open()?.enqueue_many(jobs).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
         Some((number, _)) => in_line(*number, &e),
         // A batch of one has no numbered items.
-        None if lines.len() == 1 && e.is_invalid() => in_line(lines[0].0, &e),
+        None if lines.len() == 1 => in_line(lines[0].0, &e),
         None => e,
     })?;
     if out.json {
@@ -135,7 +135,7 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
     if out.json {
         out.json(&json!({ "id": id, "status": job.status, "result": job.result, "last_error": job.last_error }))?;
     } else if job.status == Status::Completed {
-        out.line(job.result.as_ref().map_or("null", |r| r.as_str()))?;
+        out.line(printable(job.result.as_ref().map_or("null", |r| r.as_str())))?;
     } else {
         let why = printable(job.last_error.as_deref().unwrap_or_default());
         out.line(format_args!("{RED}{}{RED:#}  {why}", job.status))?;

@@ -49,7 +49,7 @@ pub(super) fn event_line(event: &Event, with_job: bool) -> String {
         "cancelled" => DIM,
         _ => YELLOW,
     };
-    let job = if with_job { format!("  {}", event.job_id) } else { String::new() };
+    let job = if with_job { format!("  {}", printable(&event.job_id)) } else { String::new() };
     let data = event.data.as_ref().map(|d| format!("  {}", printable(d.as_str()))).unwrap_or_default();
     let attempt = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
     format!(

@@ -18,19 +18,24 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     if args.dir.is_some() && (global.db.is_some() || global.root.is_some()) {
         return Err(Error::invalid("DIR", "give either a folder, or --db, or --root").into());
     }
+    // What was typed counts before what stands in the environment.
+    let own = match (&args.dir, &global.root) {
+        (None, None) => global.db.clone().or_else(locate::from_environment),
+        _ => None,
+    };
     let root = args.dir.as_deref().or(global.root.as_deref()).unwrap_or(Path::new("."));
-    let db = global.db.clone().unwrap_or_else(|| locate::in_folder(root));
+    let db = own.clone().unwrap_or_else(|| locate::in_folder(root));
     let fresh = !db.exists();
     let options = QueueOptions::at(&db).create(true);
     let queue = if fresh { options.open()? } else { options.busy_timeout(Config::beside(&db)?.busy_timeout).open()? };
     drop(queue);
     // Beside a database of the application's own, jobq leaves no files.
-    if global.db.is_none() {
+    if own.is_none() {
         write_if_missing(&db.with_file_name("config.toml"), config::TEMPLATE)?;
         write_if_missing(&db.with_file_name(".gitignore"), GITIGNORE)?;
     }
     if out.json {
-        out.json(&json!({ "db": db, "created": fresh }))?;
+        out.json(&json!({ "db": db.to_string_lossy(), "created": fresh }))?;
     } else if fresh {
         out.line(format_args!("made {}", db.display()))?;
         out.line("queue a job with: jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'")?;

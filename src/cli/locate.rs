@@ -18,10 +18,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn find(global: &Global) -> Result<Self> {
-        let db = match (&global.db, &global.root) {
-            (Some(db), _) => db.clone(),
-            (None, Some(root)) => in_folder(root),
-            (None, None) => search_upwards()?,
+        let db = match (&global.db, &global.root, from_environment()) {
+            (Some(db), ..) => db.clone(),
+            (None, Some(root), _) => in_folder(root),
+            (None, None, Some(db)) => db,
+            (None, None, None) => search_upwards()?,
         };
         if !db.is_file() {
             return Err(none_at(&db.display().to_string()));
@@ -33,6 +34,11 @@ impl Place {
     pub(crate) fn open(&self) -> Result<Queue> {
         QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock)).open()
     }
+}
+
+/// `JOBQ_DB`; an empty one is as good as none.
+pub(crate) fn from_environment() -> Option<PathBuf> {
+    std::env::var_os("JOBQ_DB").filter(|db| !db.is_empty()).map(PathBuf::from)
 }
 
 pub(crate) fn in_folder(root: &Path) -> PathBuf {

@@ -21,7 +21,7 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
         let mut watch = LeaseWatch::default();
         watch.look(&left, lease, Instant::now());
         eprintln!("watching {} claimed jobs for {}", left.len(), humantime::format_duration(lease));
-        std::thread::sleep(lease + Duration::from_millis(10));
+        std::thread::sleep(lease.saturating_add(Duration::from_millis(10)));
         let lapsed = watch.look(&queue.store().leases()?, lease, Instant::now());
         merge(&mut done, queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?);
     }

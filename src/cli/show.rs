@@ -1,7 +1,9 @@
 //! `jobq show`: everything about one job.
 
+use std::collections::BTreeMap;
+
 use jobq::{EventQuery, Job, Queue, printable};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::args::ShowArgs;
 use super::events::event_line;
@@ -14,13 +16,16 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     let job = queue.get(&queue.resolve(&args.id)?)?;
     let events = all_events(&queue, &job.id)?;
     if out.json {
-        let mut value = serde_json::to_value(&job).map_err(std::io::Error::from)?;
-        value["events"] = serde_json::to_value(&events).map_err(std::io::Error::from)?;
-        out.json(&value)?;
+        let mut line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
+        // Added to the text: a value in between would rewrite what the payload says.
+        line.truncate(line.len() - 1);
+        let events = serde_json::to_string(&events).map_err(std::io::Error::from)?;
+        out.line(format_args!("{line},\"events\":{events}}}"))?;
         return Ok(Answer::Yes);
     }
     let style = status_style(job.status);
-    out.line(format_args!("{BOLD}{}{BOLD:#}  {}  {style}{}{style:#}", job.id, job.job_type, job.status))?;
+    let (id, job_type) = (printable(&job.id), printable(&job.job_type));
+    out.line(format_args!("{BOLD}{id}{BOLD:#}  {job_type}  {style}{}{style:#}", job.status))?;
     print_columns(&job, out)?;
     out.line(format_args!("{DIM}events{DIM:#}"))?;
     for event in &events {
@@ -31,8 +36,8 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
 
 /// Columns that say something; the id, type and status stand above.
 fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
-    let value = serde_json::to_value(job)?;
-    let Some(columns) = value.as_object() else { return Ok(()) };
+    let text = serde_json::to_string(job)?;
+    let columns: BTreeMap<String, &RawValue> = serde_json::from_str(&text)?;
     let order = [
         "blocked",
         "last_error",
@@ -65,11 +70,11 @@ fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
         "payload_hash",
     ];
     for name in order {
-        let text = match columns.get(name) {
-            None | Some(Value::Null | Value::Bool(false)) => continue,
-            Some(Value::String(text)) => printable(text),
-            Some(other) => printable(&other.to_string()),
+        let text = match columns.get(name).map(|raw| raw.get()) {
+            None | Some("null" | "false") => continue,
+            Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
         };
+        let text = printable(&text);
         out.line(format_args!("  {DIM}{name:<16}{DIM:#} {text}"))?;
     }
     Ok(())

@@ -33,7 +33,12 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     question("What failed and why?", stats.failed.is_empty(), out)?;
     for group in &stats.failed {
         let why = printable(group.last_error.as_deref().unwrap_or_default());
-        out.line(format_args!("  {RED}{}{RED:#} {}, newest {}: {why}", group.jobs, group.job_type, group.newest))?;
+        out.line(format_args!(
+            "  {RED}{}{RED:#} {}, newest {}: {why}",
+            group.jobs,
+            printable(&group.job_type),
+            printable(&group.newest)
+        ))?;
     }
     question("Is anything stuck?", stats.stuck.is_empty(), out)?;
     for stuck in &stats.stuck {

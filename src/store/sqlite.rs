@@ -134,6 +134,7 @@ impl SqliteStore {
                 format!("the database has schema version {found}; open it with jobq once to migrate it"),
             ));
         }
+        schema::refuse_shadowed(transaction)?;
         let tx = Tx::new(transaction, self.writer.context());
         tx.atomically(|| enqueue::enqueue(&tx, jobs))
     }

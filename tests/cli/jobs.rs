@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::harness::{Scratch, json_lines};
+use super::harness::{Scratch, batch_of, json_lines};
 
 #[test]
 fn enqueue_answers_in_the_documented_shape_and_never_doubles() {
@@ -224,4 +224,42 @@ fn unique_always_also_sees_finished_jobs_by_given_and_by_default_key() {
         let active = q.json(&[vec!["enqueue"], args].concat());
         assert_eq!(active[0]["outcome"], "inserted", "a finished job is no obstacle otherwise");
     }
+}
+
+#[test]
+fn what_was_asked_for_is_done_even_if_nobody_reads_the_answer() {
+    let q = Scratch::new();
+    let ids: Vec<String> = q
+        .run_with_input(&["enqueue", "--batch", "-", "--json"], &batch_of(300))
+        .stdout
+        .lines()
+        .map(|line| json_lines(line)[0]["id"].as_str().unwrap().to_owned())
+        .collect();
+    let args: Vec<&str> = ["cancel"].into_iter().chain(ids.iter().map(String::as_str)).collect();
+    let mut child = q.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(q.json(&["list", "--status", "cancelled", "--limit", "1000"]).len(), 300);
+}
+
+#[test]
+fn a_payload_is_shown_exactly_as_it_was_given() {
+    let q = Scratch::new();
+    let deep = format!("{}{}", "{\"a\":".repeat(127) + "{", "}".repeat(128));
+    for payload in [r#"{"n":100000000000000000000001,"b":1.10,"a":-0}"#, &deep] {
+        let id = q.enqueue(&["send_mail", payload]);
+        assert!(q.ok(&["show", &id, "--json"]).contains(&format!("\"payload\":{payload}")), "{payload}");
+        assert!(q.ok(&["show", &id]).contains(payload), "{payload}");
+    }
+}
+
+#[test]
+fn every_spelling_of_an_id_is_found() {
+    let q = Scratch::new();
+    let id = q.enqueue(&["send_mail", "{}", "--id", "67E5504410B1426F9247BB680E5FE0C8"]);
+    assert_eq!(id, "67e55044-10b1-426f-9247-bb680e5fe0c8");
+    assert_eq!(q.json(&["show", "67e5504410b1426f9247bb680e5fe0c8"])[0]["id"], json!(id));
+    let child = r#"{"type":"t","payload":{},"waiting_on":"67E5504410B1426F9247BB680E5FE0C8"}"#;
+    assert_eq!(q.run_with_input(&["enqueue", "--batch", "-"], child).code, 0);
+    q.refused(2, &["enqueue", "send_mail", "{}", "--id", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ"]);
 }

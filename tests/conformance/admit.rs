@@ -113,7 +113,7 @@ pub fn a_retried_row_that_was_never_admitted_is_admitted_first<H: Harness>() {
     world.add(unchecked(create("a", "x", "1")));
     world.cancel("a");
     world.add(create("b", "x", "2"));
-    assert_eq!(world.store.retry("a").unwrap().gate, Some(Gate::New));
+    assert_eq!(world.store.retry("a").unwrap().gate, Some(Gate::Ready), "admitted with the retry, ahead of b");
     let first = world.claim_only("a");
     assert_eq!(world.get("a").holds.unwrap().as_str(), r#"["path:x"]"#);
     world.complete(&first);

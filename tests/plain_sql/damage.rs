@@ -65,7 +65,11 @@ fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
              INSERT INTO jobs (id, type, payload, holds) VALUES ('holds', 'note', '{\"text\":\"h\"}', CAST(x'ff' AS TEXT));
              INSERT INTO jobs (id, type, payload, idempotency_key)
                     VALUES ('key', 'note', '{\"text\":\"k\"}', CAST(x'ff' AS TEXT));
-             INSERT INTO jobs (id, type, payload) VALUES ('good', 'note', '{\"text\":\"good\"}');",
+             INSERT INTO jobs (id, type, payload) VALUES (CAST(x'78ff' AS TEXT), 'note', '{\"text\":\"name\"}');
+             INSERT INTO jobs (id, type, payload) VALUES ('kind', CAST(x'78ff' AS TEXT), '{\"text\":\"kind\"}');
+             INSERT INTO jobs (id, type, payload) VALUES ('good', 'note', '{\"text\":\"good\"}');
+             INSERT INTO jobs (id, type, payload, waiting_on, holds)
+                    VALUES (CAST(x'79ff' AS TEXT), 'unknown', '{}', 'good', CAST(x'ff' AS TEXT));",
         )
         .unwrap();
     let queued = bench.queue.enqueue(note("by the library")).expect("a bad row stops nobody").id;
@@ -75,4 +79,7 @@ fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
         assert_eq!(status, [[Status::Failed.as_str()]], "{id}");
     }
     assert_eq!(bench.queue.store().admit().unwrap(), 0, "they are not looked at again");
+    let states = rows(&raw(&bench.db), "SELECT status, waiting_on IS NULL FROM jobs WHERE id > 'x' ORDER BY seq");
+    assert_eq!(states, [["failed", "1"], ["pending", "1"]], "a bad name fails; a bad waiter lets its parent end");
+    bench.queue.stats().expect("and the six questions are answered");
 }

@@ -93,7 +93,47 @@ fn a_job_cannot_be_replaced_by_an_insert() {
     for (id, _) in EVERY_STATE {
         let replace = format!("REPLACE INTO jobs (id, type, payload) VALUES ('{id}', 'note', '{{\"new\":1}}')");
         assert_refused(&conn, &replace, "jobq: ");
+        // Whatever gate the row claims to stand at.
+        let ready = format!(
+            "REPLACE INTO jobs (id, type, payload, gate, payload_hash) VALUES ('{id}', 'note', '{{}}', 'ready', 'h')"
+        );
+        assert_refused(&conn, &ready, "jobq: ");
     }
+}
+
+#[test]
+fn a_place_in_order_cannot_be_chosen() {
+    let conn = one_job_in_every_state();
+    for seq in ["99", "9223372036854775807", "0", "-5"] {
+        let insert = format!("INSERT INTO jobs (seq, id, type, payload) VALUES ({seq}, 'new', 'note', '{{}}')");
+        assert_refused(&conn, &insert, "jobq: ");
+    }
+    let sly = "INSERT INTO jobs (seq, id, type, payload) VALUES (-1, 'new', 'note', '{}')";
+    assert_refused(&conn, sly, "CHECK constraint failed");
+    let many = "INSERT INTO jobs (id, type, payload, max_attempts) VALUES ('new', 'note', '{}', 5000000000)";
+    assert_refused(&conn, many, "CHECK constraint failed");
+}
+
+#[test]
+fn a_job_cannot_be_replaced_by_an_update_of_a_key_or_a_status() {
+    let conn = database();
+    for (id, key) in [("first", "k1"), ("second", "k2")] {
+        let sql = "INSERT INTO jobs (id, type, payload, idempotency_key) VALUES (?1, 'note', '{}', ?2)";
+        conn.execute(sql, [id, key]).unwrap();
+    }
+    assert_refused(&conn, "UPDATE OR REPLACE jobs SET idempotency_key = 'k1' WHERE id = 'second'", "jobq: ");
+    conn.execute("UPDATE jobs SET status = 'cancelled', gate = NULL, completed_at = 1 WHERE id = 'second'", [])
+        .unwrap();
+    conn.execute("UPDATE jobs SET idempotency_key = 'k1' WHERE id = 'second'", []).unwrap();
+    let back = "UPDATE OR REPLACE jobs SET status = 'pending', gate = 'new', completed_at = NULL WHERE id = 'second'";
+    assert_refused(&conn, back, "jobq: ");
+}
+
+#[test]
+fn events_are_only_ever_added() {
+    let conn = one_job_in_every_state();
+    assert_refused(&conn, "UPDATE job_events SET type = 'failed' WHERE job_id = 'pending'", "only ever added");
+    assert_refused(&conn, "DELETE FROM job_events WHERE job_id = 'claimed'", "unfinished");
 }
 
 #[test]

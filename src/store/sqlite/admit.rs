@@ -115,7 +115,7 @@ impl NewRow {
         let checked =
             tx.types.check(&self.job_type, payload).unwrap_or_else(|| Err(Error::invalid("type", "is not known")))?;
         let given = self.given_holds()?;
-        let default = default_dedup(&checked, None, payload)?;
+        let default = default_dedup(&checked, payload)?;
         let dedup = match self.key.as_deref() {
             Some("") => Dedup::None,
             // Queued by a process that did not know the type and used the rule for those.

@@ -50,17 +50,22 @@ pub(super) fn cancel(tx: &Tx<'_>, id: &str) -> Result<Cancellation> {
 /// Cancels what waits on a job, and what waits on that. Returns their ids.
 pub(super) fn cancel_waiters(tx: &Tx<'_>, id: &str) -> Result<Vec<String>> {
     let mut cancelled = Vec::new();
-    // Breadth first with a list, not recursion: a chain may be long.
-    let mut parents = vec![id.to_owned()];
-    while let Some(parent) = parents.pop() {
-        let waiters =
-            tx.rows("SELECT seq, id FROM jobs WHERE waiting_on = ?1 AND status = 'pending'", params![parent], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-            })?;
+    let Some(seq) = tx.row("SELECT seq FROM jobs WHERE id = ?1", params![id], |row| row.get::<_, i64>(0))? else {
+        return Ok(cancelled);
+    };
+    // With a list, not recursion: a chain may be long. By seq: an id that is
+    // not text could not be bound back.
+    let mut parents = vec![(seq, id.to_owned())];
+    while let Some((seq, parent)) = parents.pop() {
+        let waiters = tx.rows(
+            "SELECT seq, id FROM jobs WHERE waiting_on = (SELECT id FROM jobs WHERE seq = ?1) AND status = 'pending'",
+            params![seq],
+            |row| Ok((row.get::<_, i64>(0)?, read::<String>(row, 1)?)),
+        )?;
         for (seq, waiter) in waiters {
             let why = Reason { last_error: None, data: Some(serde_json::json!({ "waited_on": parent }).to_string()) };
             cancel_one(tx, seq, &why)?;
-            parents.push(waiter.clone());
+            parents.push((seq, waiter.clone()));
             cancelled.push(waiter);
         }
     }
@@ -89,7 +94,7 @@ fn cancel_one(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<String> {
             params![seq, tx.now, why.last_error],
             |row| {
                 Ok((
-                    row.get::<_, String>(0)?,
+                    read::<String>(row, 0)?,
                     row.get::<_, u32>(1)?,
                     row.get::<_, i64>(2)?,
                     read::<Option<String>>(row, 3)?,

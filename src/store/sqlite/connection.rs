@@ -102,6 +102,10 @@ fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Re
 
 /// SQLite's words in ours.
 pub(super) fn sql_error(error: rusqlite::Error) -> Error {
+    if let rusqlite::Error::SqlInputError { msg, .. } = &error {
+        // Without the statement: for a schema that is pages of text.
+        return Error::new(ErrorKind::Schema, format!("database: {msg}")).with_source(error);
+    }
     let rusqlite::Error::SqliteFailure(code, message) = &error else {
         return Error::new(ErrorKind::Internal, format!("database: {error}")).with_source(error);
     };

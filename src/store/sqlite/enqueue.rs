@@ -5,6 +5,7 @@ use rusqlite::params;
 
 use super::admit;
 use super::gates::{self, Waiter};
+use super::row::read;
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::{DEFAULT_KEY, JsonText, same_meaning};
@@ -214,11 +215,11 @@ impl Found {
         tx.row(&sql, params, |row| {
             Ok(Self {
                 seq: row.get(0)?,
-                id: row.get(1)?,
-                job_type: row.get(2)?,
+                id: read(row, 1)?,
+                job_type: read(row, 2)?,
                 status: row.get(3)?,
                 cancel_requested: row.get(4)?,
-                payload: super::row::read(row, 5)?,
+                payload: read(row, 5)?,
             })
         })
     }

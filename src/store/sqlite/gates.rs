@@ -10,7 +10,7 @@
 
 use rusqlite::params;
 
-use super::row::hold_keys;
+use super::row::{hold_keys, read};
 use super::tx::Tx;
 use crate::clock::Millis;
 use crate::error::Result;
@@ -114,7 +114,7 @@ pub(super) fn wake_next(tx: &Tx<'_>, keys: &[String]) -> Result<()> {
               WHERE h.key = ?1 AND j.gate = 'held'
                 AND h.seq = (SELECT min(seq) FROM job_holds WHERE key = ?1)",
             params![key],
-            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)),
+            |row| Ok((row.get::<_, i64>(0)?, read::<Option<String>>(row, 1)?)),
         )?;
         let Some((seq, holds)) = first else { continue };
         if gate_of_holds(tx, seq, &hold_keys(holds.as_deref()))? == Gate::Ready {
@@ -152,7 +152,7 @@ fn open_waiters(tx: &Tx<'_>, job_id: &str) -> Result<()> {
                 row.get::<_, i64>(0)?,
                 row.get::<_, Status>(1)?,
                 row.get::<_, Option<Millis>>(2)?,
-                row.get::<_, Option<String>>(3)?,
+                read::<Option<String>>(row, 3)?,
             ))
         })?;
     for (seq, status, run_at, holds) in waiters {
@@ -198,5 +198,5 @@ pub(super) const PROMOTE_EARLY: &str = "SELECT seq, holds FROM jobs INDEXED BY j
       WHERE gate = 'backoff' AND run_at - backoff_max > ?1 LIMIT ?2";
 
 fn read_due(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Option<String>)> {
-    Ok((row.get(0)?, row.get(1)?))
+    Ok((row.get(0)?, read(row, 1)?))
 }

@@ -28,14 +28,14 @@ pub(super) struct Held {
 pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
     let found = tx.row(
         "SELECT status, attempts, max_attempts, run_at, event_seq, cancel_requested, outcome IS NOT NULL,
-                backoff_max, holds, token, locked_by IS NOT NULL
-           FROM jobs WHERE seq = ?1 AND id = ?2",
-        params![lease.seq, lease.id],
+                backoff_max, holds, token, locked_by IS NOT NULL, id
+           FROM jobs WHERE seq = ?1",
+        params![lease.seq],
         |row| {
             let held = Held {
                 status: row.get(0)?,
-                attempts: row.get(1)?,
-                max_attempts: row.get(2)?,
+                attempts: read(row, 1)?,
+                max_attempts: read(row, 2)?,
                 run_at: row.get(3)?,
                 event_seq: row.get(4)?,
                 cancel_requested: row.get(5)?,
@@ -43,10 +43,13 @@ pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
                 backoff_max: row.get::<_, Option<i64>>(7)?.unwrap_or(0),
                 holds: hold_keys(read::<Option<String>>(row, 8)?.as_deref()),
             };
-            Ok((held, row.get::<_, i64>(9)?, row.get::<_, bool>(10)?))
+            Ok((held, row.get::<_, i64>(9)?, row.get::<_, bool>(10)?, read::<String>(row, 11)?))
         },
     )?;
-    let Some((held, token, owned)) = found else { return Err(Error::not_found(&lease.id)) };
+    // Compared as it is read, not in the query: an id that is not text could not be bound back.
+    let Some((held, token, owned, _)) = found.filter(|(.., id)| *id == lease.id) else {
+        return Err(Error::not_found(&lease.id));
+    };
     if token != lease.token || (held.status == Status::Claimed && !owned) {
         return Err(Error::lease_lost(&lease.id, lease.token));
     }

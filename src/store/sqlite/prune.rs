@@ -4,6 +4,7 @@
 
 use rusqlite::params;
 
+use super::row::read;
 use super::tx::Tx;
 use crate::error::Result;
 use crate::store::PruneRequest;
@@ -13,7 +14,7 @@ const AT_ONCE: u32 = 1_000;
 
 pub(super) fn prune(tx: &Tx<'_>, request: &PruneRequest) -> Result<u64> {
     let old = tx.rows(PRUNABLE, params![request.ended_before, request.failed, AT_ONCE], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        Ok((row.get::<_, i64>(0)?, read::<String>(row, 1)?))
     })?;
     for (seq, id) in &old {
         tx.execute(EFFECTS, params![id, request.forget])?;

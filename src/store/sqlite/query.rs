@@ -10,6 +10,7 @@ use crate::clock::rfc3339;
 use crate::error::{Error, ErrorKind, Result, printable};
 use crate::job::Job;
 use crate::json::JsonText;
+use crate::new_job::check_id;
 use crate::state::{Gate, Status};
 use crate::store::{DurationGroup, FailedGroup, Filter, Outstanding, RecentGroup, Stats, Stuck};
 
@@ -30,8 +31,9 @@ pub(super) fn resolve(conn: &Connection, prefix: &str) -> Result<String> {
         .prepare_cached("SELECT id FROM jobs WHERE id >= ?1 AND id < ?1 || x'7f' ORDER BY id LIMIT 3")
         .map_err(sql_error)?;
     let mut found: Vec<String> = Vec::new();
-    let spellings = [prefix.to_owned(), prefix.to_ascii_uppercase(), prefix.to_ascii_lowercase()];
-    for spelling in spellings {
+    let whole = check_id(prefix).unwrap_or_default();
+    let spellings = [whole, prefix.to_owned(), prefix.to_ascii_uppercase(), prefix.to_ascii_lowercase()];
+    for spelling in spellings.into_iter().filter(|s| !s.is_empty()) {
         let ids = statement.query_map([spelling], |row| row.get(0)).map_err(sql_error)?;
         found.extend(ids.collect::<rusqlite::Result<Vec<_>>>().map_err(sql_error)?);
     }
@@ -149,7 +151,7 @@ pub(super) fn stats(conn: &Connection) -> Result<Stats> {
     Ok(Stats {
         outstanding: rows(conn, "SELECT type, status, gate, jobs, oldest FROM jobq_outstanding", |row| {
             Ok(Outstanding {
-                job_type: row.get(0)?,
+                job_type: row::read(row, 0)?,
                 status: row.get(1)?,
                 gate: row.get(2)?,
                 jobs: row.get(3)?,
@@ -162,19 +164,24 @@ pub(super) fn stats(conn: &Connection) -> Result<Stats> {
             "SELECT type, count(*), id, last_error, max(completed_at) FROM jobs WHERE status = 'failed' GROUP BY type",
             |row| {
                 Ok(FailedGroup {
-                    job_type: row.get(0)?,
+                    job_type: row::read(row, 0)?,
                     jobs: row.get(1)?,
-                    newest: row.get(2)?,
-                    last_error: row.get(3)?,
+                    newest: row::read(row, 2)?,
+                    last_error: row::read(row, 3)?,
                 })
             },
         )?,
         stuck: rows(conn, "SELECT id, type, locked_by, last_sign_of_life FROM jobq_stuck", |row| {
-            Ok(Stuck { id: row.get(0)?, job_type: row.get(1)?, locked_by: row.get(2)?, last_sign_of_life: row.get(3)? })
+            Ok(Stuck {
+                id: row::read(row, 0)?,
+                job_type: row::read(row, 1)?,
+                locked_by: row.get(2)?,
+                last_sign_of_life: row.get(3)?,
+            })
         })?,
         durations: rows(conn, "SELECT type, jobs, min_ms, avg_ms, max_ms FROM jobq_durations", |row| {
             Ok(DurationGroup {
-                job_type: row.get(0)?,
+                job_type: row::read(row, 0)?,
                 jobs: row.get(1)?,
                 min_ms: row.get(2)?,
                 avg_ms: row.get(3)?,
@@ -193,7 +200,7 @@ pub(super) fn stats(conn: &Connection) -> Result<Stats> {
         last_hour: rows(
             conn,
             "SELECT type, status, count(*) FROM jobq_last_hour GROUP BY type, status ORDER BY type, status",
-            |row| Ok(RecentGroup { job_type: row.get(0)?, status: row.get(1)?, jobs: row.get(2)? }),
+            |row| Ok(RecentGroup { job_type: row::read(row, 0)?, status: row.get(1)?, jobs: row.get(2)? }),
         )?,
     })
 }

@@ -8,6 +8,7 @@ use rusqlite::params;
 use super::events::{self, NewEvent};
 use super::lease::{self, End, Held};
 use super::reschedule::{Back, to_pending};
+use super::row::read;
 use super::tx::Tx;
 use crate::error::Result;
 use crate::store::{DeadOwner, Failure, HeldLease, LapsedLease, Lease, Owner, Reclaim, Reclaimed, Started};
@@ -126,12 +127,12 @@ pub(super) fn leases(conn: &rusqlite::Connection) -> Result<Vec<HeldLease>> {
     let rows = statement
         .query_map([], |row| {
             let locked_by: String = row.get(4)?;
-            let owner = match row.get::<_, Option<String>>(5)? {
+            let owner = match read::<Option<String>>(row, 5)? {
                 Some(machine_id) => Some(Owner {
                     locked_by: locked_by.clone(),
                     machine_id,
                     boot_id: row.get(6)?,
-                    pid: row.get(7)?,
+                    pid: read(row, 7)?,
                     lock_file: row.get(8)?,
                 }),
                 None => None,

@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::events::{self, NewEvent};
 use super::gates::{self, Waiter};
-use super::row::{self, hold_keys};
+use super::row::{self, hold_keys, read};
 use super::tx::Tx;
 use super::{admit, enqueue};
 use crate::error::{Error, Result};
@@ -55,7 +55,13 @@ fn pending_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
         params![job.seq, gate],
         |row| row.get(0),
     )?;
-    retried(tx, job, 0, event_seq)
+    retried(tx, job, 0, event_seq)?;
+    if gate == Gate::New {
+        // In this transaction, before anything behind it on its holds.
+        tx.admitted.set(false);
+        admit::admit(tx)?;
+    }
+    Ok(())
 }
 
 /// What it does is decided; it only has to be applied.
@@ -96,7 +102,7 @@ fn refuse_if_overtaken(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
              UNION ALL
              SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1 AND seq > ?2",
             params![key, job.seq],
-            |row| row.get::<_, String>(0),
+            |row| read::<String>(row, 0),
         )?;
         if let Some(by) = by {
             return Err(Error::wrong_state(format!(

@@ -53,6 +53,27 @@ pub(super) fn refuse_newer(found: i64) -> Result<()> {
     ))
 }
 
+/// Temporary tables of the caller's connection would be written instead of ours.
+pub(super) fn refuse_shadowed(conn: &Connection) -> Result<()> {
+    let shadow: Option<String> = conn
+        .query_row(
+            "SELECT t.name FROM temp.sqlite_schema t JOIN main.sqlite_schema m ON m.name = t.name
+              WHERE t.name IN
+                    ('jobs', 'job_holds', 'job_events', 'retry_guards', 'effects', 'owners', 'jobq_meta')",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(sql_error)?;
+    match shadow {
+        None => Ok(()),
+        Some(name) => Err(Error::new(
+            ErrorKind::Schema,
+            format!("a temporary table {name} of this connection hides jobq's own; drop it first"),
+        )),
+    }
+}
+
 /// For a running process: the schema is still the one it was built for.
 pub(super) fn expect_current(conn: &Connection) -> Result<()> {
     let found = read_version(conn)?;

@@ -60,6 +60,14 @@ impl Line {
     fn next(&mut self) -> Option<Arc<dyn Waiting>> {
         self.urgent.pop_front().or_else(|| self.normal.pop_front())
     }
+
+    fn next_before(&mut self, time: Instant) -> Option<Arc<dyn Waiting>> {
+        let early = |queue: &VecDeque<Arc<dyn Waiting>>| queue.front().is_some_and(|first| first.since() <= time);
+        if early(&self.urgent) {
+            return self.urgent.pop_front();
+        }
+        if early(&self.normal) { self.normal.pop_front() } else { None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,10 +84,12 @@ trait Waiting: Send + Sync {
     fn refuse(&self, error: Error);
     fn wake(&self, phase: Phase);
     fn subject(&self) -> &str;
+    fn since(&self) -> Instant;
 }
 
 struct Operation<T, F> {
     subject: String,
+    since: Instant,
     work: Mutex<F>,
     answer: Mutex<Option<Result<T>>>,
     phase: Mutex<Phase>,
@@ -92,7 +102,7 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F>
         let answer = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
             Err(Error::new(
                 ErrorKind::Internal,
-                format!("{}: a panic inside a write; nothing was changed", self.subject),
+                format!("{}: a panic inside a write; the database was not changed", self.subject),
             ))
         });
         let ok = answer.is_ok();
@@ -113,6 +123,10 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F>
 
     fn subject(&self) -> &str {
         &self.subject
+    }
+
+    fn since(&self) -> Instant {
+        self.since
     }
 }
 
@@ -150,6 +164,7 @@ impl Writer {
     {
         let mine = Arc::new(Operation {
             subject,
+            since: Instant::now(),
             work: Mutex::new(work),
             answer: Mutex::new(None),
             phase: Mutex::new(Phase::Queued),
@@ -187,6 +202,7 @@ impl Writer {
     fn run_group(&self) {
         let mut seat = lock(&self.seat);
         let mut group = Vec::new();
+        let tried = Instant::now();
         let outcome = match self.connection(&mut seat) {
             Ok(conn) => self.fill(conn, &mut group),
             Err(error) => Outcome::Refused(error),
@@ -194,9 +210,11 @@ impl Writer {
         match outcome {
             Outcome::Committed => {}
             Outcome::Refused(error) => {
-                // Nothing was run, or nothing of it has happened: everybody in line hears why.
+                // Nothing was run, or nothing of it has happened. When it did not
+                // even begin, those who came before this try hear why; who came
+                // during it has a wait of its own.
                 if group.is_empty() {
-                    group.extend(std::iter::from_fn(|| lock(&self.line).next()));
+                    group.extend(std::iter::from_fn(|| lock(&self.line).next_before(tried)));
                 }
                 for operation in &group {
                     operation.refuse(repeat(&error, operation.subject()));

@@ -12,7 +12,7 @@ mod lease_watch;
 mod lock_file;
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use lease_watch::LeaseWatch;
 pub use lock_file::OwnerLock;
@@ -39,12 +39,15 @@ pub fn judge(owner: &Owner, folder: &Path) -> Result<Verdict> {
     if owner.boot_id != lock_file::boot_id() {
         return Ok(Verdict::Dead(None));
     }
-    // The name comes from the database; it must not lead out of the folder.
-    if Path::new(&owner.lock_file).file_name() != Some(owner.lock_file.as_ref()) || !owner.lock_file.ends_with(".lock")
-    {
-        return Ok(Verdict::Unknown);
-    }
-    lock_file::judge(&folder.join(&owner.lock_file))
+    lock_path(owner, folder).map_or(Ok(Verdict::Unknown), |path| lock_file::judge(&path))
+}
+
+/// The owner's lock file. Its name comes from the database, so it has to be a
+/// plain name: it must not lead out of the folder.
+fn lock_path(owner: &Owner, folder: &Path) -> Option<PathBuf> {
+    let name = Path::new(&owner.lock_file);
+    let plain = name.file_name() == Some(name.as_os_str()) && name.extension() == Some("lock".as_ref());
+    plain.then(|| folder.join(name))
 }
 
 /// One sweep: takes back everything whose owner is dead. Lock files of the dead
@@ -63,10 +66,8 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
             tracing::warn!(owner = owner.locked_by, %error, "cannot judge an owner; its lease decides");
             Verdict::Unknown
         });
-        if let Verdict::Dead(started) = verdict
-            && owner.lock_file.ends_with(".lock")
-        {
-            files.push(folder.join(&owner.lock_file));
+        if let Verdict::Dead(started) = verdict {
+            files.extend(lock_path(&owner, folder));
             dead.push(DeadOwner { locked_by: owner.locked_by, started });
         }
     }

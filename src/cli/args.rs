@@ -25,9 +25,13 @@ pub(crate) struct Cli {
 
 #[derive(Args)]
 pub(crate) struct Global {
-    /// The database file [default: $JOBQ_DB, then .jobq/jobq.db here or in a
-    /// parent folder]
-    #[arg(long, global = true, value_name = "PATH")]
+    /// The database file
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        help = "The database file [default: JOBQ_DB, then .jobq/jobq.db here or in a parent folder]"
+    )]
     pub(crate) db: Option<PathBuf>,
     /// The folder jobs may touch [default: the parent of .jobq]
     #[arg(long, global = true, value_name = "DIR")]

@@ -101,3 +101,22 @@ fn a_job_that_keeps_killing_its_process_fails_and_its_neighbour_does_not() {
     let job = queue.get(&neighbour).unwrap();
     assert_eq!((job.status, job.attempts), (Status::Pending, 0));
 }
+
+#[test]
+fn a_lock_file_name_that_leads_out_of_the_folder_is_never_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    queue.enqueue(Work { n: 1 }).unwrap();
+    queue.enqueue(Work { n: 2 }).unwrap();
+    let victim = folder.path().join("victim.lock");
+    std::fs::write(&victim, "precious").unwrap();
+    let mut child = claimer(folder.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let sql = rusqlite::Connection::open(folder.path().join(".jobq/jobq.db")).unwrap();
+    sql.execute("UPDATE owners SET lock_file = '../../victim.lock'", []).unwrap();
+    assert!(queue.reclaim().unwrap().pending.is_empty(), "such an owner is judged by its lease only");
+    sql.execute("UPDATE owners SET boot_id = 'an earlier one'", []).unwrap();
+    assert_eq!(queue.reclaim().unwrap().pending.len(), 2, "dead by its boot");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+}

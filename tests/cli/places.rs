@@ -93,3 +93,21 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[test]
+fn a_config_file_of_the_application_beside_its_database_is_none_of_ours() {
+    let q = Scratch::empty();
+    std::fs::write(q.path().join("config.toml"), "[server]\nport = 1\n").unwrap();
+    q.ok(&["--db", "app.db", "init"]);
+    q.ok(&["--db", "app.db", "enqueue", "send_mail", "{}"]);
+    assert_eq!(q.json(&["--db", "app.db", "list"]).len(), 1);
+}
+
+#[test]
+fn what_is_typed_counts_before_the_environment_and_an_empty_variable_is_none() {
+    let q = Scratch::new();
+    let run = |args: &[&str], db: &str| q.command(args).env("JOBQ_DB", db).output().unwrap().status.code();
+    assert_eq!(run(&["list"], ""), Some(0));
+    assert_eq!(run(&["init", "other"], "elsewhere.db"), Some(0));
+    assert!(q.path().join("other/.jobq/jobq.db").exists() && !q.path().join("elsewhere.db").exists());
+}

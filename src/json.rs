@@ -85,11 +85,13 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 /// How keys begin that are made from the payload. `schema.sql` knows it too.
 pub(crate) const DEFAULT_KEY: &str = "payload:";
 
-/// A key that two payloads share when they mean the same.
+/// A key that two payloads share when they mean the same: 128 bits of a hash,
+/// because the index over unfinished keys is written at a random place for every
+/// job and should be small.
 pub(crate) fn meaning_key(text: &str) -> serde_json::Result<String> {
     let mut canonical = String::with_capacity(text.len());
     write_canonical(text.trim(), &mut canonical)?;
-    Ok(format!("{DEFAULT_KEY}{}", sha256_hex(canonical.as_bytes())))
+    Ok(format!("{DEFAULT_KEY}{}", &sha256_hex(canonical.as_bytes())[..32]))
 }
 
 /// Whether two payloads mean the same.

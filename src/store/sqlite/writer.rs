@@ -3,10 +3,10 @@
 //!
 //! Callers hand in an operation and block until it is durable. The first one to
 //! arrive takes the writer's seat: it opens an IMMEDIATE transaction, runs its
-//! own operation and everything that has queued up meanwhile, each in a
-//! savepoint, commits once, and wakes the others. While it waits for the disk
-//! the next group forms; its first caller then takes the seat. So a lone
-//! caller pays no thread switch, and eight callers pay one fsync.
+//! own operation and everything that has queued up meanwhile, commits once, and
+//! wakes the others. While it waits for the disk the next group forms; its first
+//! caller then takes the seat. So a lone caller pays no thread switch, and eight
+//! callers pay one fsync.
 //!
 //! Errors, the part that is easy to get wrong:
 //! - an operation that fails before it changed anything is simply answered; one
@@ -21,9 +21,9 @@
 //!   is the last thing written. Any other failed COMMIT may turn out to be
 //!   durable after a restart: `OutcomeUnknown`, and a fresh connection.
 
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+mod line;
+
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -32,11 +32,14 @@ use super::connection::sql_error;
 use super::schema;
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
+use line::{Line, Waiting, lock};
 
 /// A group ends when it has taken this long: latency for those who wait.
 const GROUP_TIME: Duration = Duration::from_millis(20);
 /// A group ends at this many operations: memory, and the size of a transaction.
 const GROUP_SIZE: usize = 1024;
+/// How long a group waits for callers who are likely to come.
+const GATHER: Duration = Duration::from_micros(100);
 
 /// Opens the writer's connection; called again after a failed COMMIT.
 pub(super) type Opener = Box<dyn Fn() -> Result<Connection> + Send + Sync>;
@@ -46,88 +49,6 @@ pub(super) struct Writer {
     context: Context,
     line: Mutex<Line>,
     seat: Mutex<Option<Connection>>,
-}
-
-/// Who waits. Signs of life go first: a lease must not be lost to a long queue.
-#[derive(Default)]
-struct Line {
-    urgent: VecDeque<Arc<dyn Waiting>>,
-    normal: VecDeque<Arc<dyn Waiting>>,
-    someone_leads: bool,
-}
-
-impl Line {
-    fn next(&mut self) -> Option<Arc<dyn Waiting>> {
-        self.urgent.pop_front().or_else(|| self.normal.pop_front())
-    }
-
-    fn next_before(&mut self, time: Instant) -> Option<Arc<dyn Waiting>> {
-        let early = |queue: &VecDeque<Arc<dyn Waiting>>| queue.front().is_some_and(|first| first.since() <= time);
-        if early(&self.urgent) {
-            return self.urgent.pop_front();
-        }
-        if early(&self.normal) { self.normal.pop_front() } else { None }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Queued,
-    /// The previous leader has left; this caller takes the seat.
-    Lead,
-    Done,
-}
-
-/// An operation in line. Runs again if its group fell apart.
-trait Waiting: Send + Sync {
-    fn run(&self, tx: &Tx<'_>) -> bool;
-    fn refuse(&self, error: Error);
-    fn wake(&self, phase: Phase);
-    fn subject(&self) -> &str;
-    fn since(&self) -> Instant;
-}
-
-struct Operation<T, F> {
-    subject: String,
-    since: Instant,
-    work: Mutex<F>,
-    answer: Mutex<Option<Result<T>>>,
-    phase: Mutex<Phase>,
-    changed: Condvar,
-}
-
-impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F> {
-    fn run(&self, tx: &Tx<'_>) -> bool {
-        let mut work = lock(&self.work);
-        let answer = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
-            Err(Error::new(
-                ErrorKind::Internal,
-                format!("{}: a panic inside a write; the database was not changed", self.subject),
-            ))
-        });
-        let ok = answer.is_ok();
-        *lock(&self.answer) = Some(answer);
-        ok
-    }
-
-    fn refuse(&self, error: Error) {
-        *lock(&self.answer) = Some(Err(error));
-    }
-
-    fn wake(&self, phase: Phase) {
-        // The leader's own operation is waited for by nobody.
-        if std::mem::replace(&mut *lock(&self.phase), phase) == Phase::Queued {
-            self.changed.notify_one();
-        }
-    }
-
-    fn subject(&self) -> &str {
-        &self.subject
-    }
-
-    fn since(&self) -> Instant {
-        self.since
-    }
 }
 
 impl Writer {
@@ -162,44 +83,23 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&Tx<'_>) -> Result<T> + Send + 'static,
     {
-        let mine = Arc::new(Operation {
-            subject,
-            since: Instant::now(),
-            work: Mutex::new(work),
-            answer: Mutex::new(None),
-            phase: Mutex::new(Phase::Queued),
-            changed: Condvar::new(),
-        });
-        let lead = {
-            let mut line = lock(&self.line);
-            let queue = if urgent { &mut line.urgent } else { &mut line.normal };
-            queue.push_back(mine.clone());
-            !std::mem::replace(&mut line.someone_leads, true)
-        };
-        if lead {
-            *lock(&mine.phase) = Phase::Lead;
-        }
-        if lead || wait(&mine) == Phase::Lead {
-            // A leader's own operation may be overtaken by urgent ones, never by more than one group.
-            while *lock(&mine.phase) != Phase::Done {
-                self.run_group();
+        let mine = lock(&self.line).join(urgent, subject, work);
+        if mine.wait() {
+            // The leader's own operation may be overtaken by urgent ones, never by more than one group.
+            let mut led = Vec::new();
+            while !mine.is_among(&led) {
+                line::announce(&led);
+                led = self.run_group();
             }
-            self.hand_over();
+            // First the next leader, so that it works while the others wake up.
+            lock(&self.line).hand_over();
+            line::announce(&led);
         }
-        let answer = lock(&mine.answer).take();
-        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "a write was answered without an answer")))
+        mine.answer()
     }
 
-    /// The seat goes to whoever is first in line, or is left free.
-    fn hand_over(&self) {
-        let mut line = lock(&self.line);
-        match line.urgent.front().or_else(|| line.normal.front()) {
-            Some(first) => first.wake(Phase::Lead),
-            None => line.someone_leads = false,
-        }
-    }
-
-    fn run_group(&self) {
+    /// Runs what waits and returns it, answered but not yet woken.
+    fn run_group(&self) -> Vec<Arc<dyn Waiting>> {
         let mut seat = lock(&self.seat);
         let mut group = Vec::new();
         let tried = Instant::now();
@@ -233,10 +133,7 @@ impl Writer {
                 }
             }
         }
-        drop(seat);
-        for operation in group {
-            operation.wake(Phase::Done);
-        }
+        group
     }
 
     /// One transaction with everything that waits.
@@ -248,7 +145,7 @@ impl Writer {
         let started = Instant::now();
         let tx = Tx::new(conn, &self.context);
         while group.len() < GROUP_SIZE && (group.is_empty() || started.elapsed() < GROUP_TIME) {
-            let Some(operation) = lock(&self.line).next() else { break };
+            let Some(operation) = self.next(group.len()) else { break };
             group.push(operation.clone());
             let before = conn.total_changes();
             if operation.run(&tx) {
@@ -263,7 +160,25 @@ impl Writer {
                 return self.run_carefully(conn, group);
             }
         }
+        lock(&self.line).close_group(group.len());
         commit(conn)
+    }
+
+    /// The next operation of a group, after a short wait if it is likely that
+    /// there is one: those who were answered a moment ago tend to come again,
+    /// and an fsync shared with them costs less than the wait. A lone caller
+    /// waits for nobody.
+    fn next(&self, group: usize) -> Option<Arc<dyn Waiting>> {
+        let asked = Instant::now();
+        loop {
+            let mut line = lock(&self.line);
+            let next = line.next();
+            if next.is_some() || group >= line.callers() || asked.elapsed() > GATHER {
+                return next;
+            }
+            drop(line);
+            std::thread::yield_now();
+        }
     }
 
     /// The group again from the start, each operation in a savepoint. Not the
@@ -393,15 +308,5 @@ fn repeat(error: &Error, subject: &str) -> Error {
     Error::new(error.kind(), error.to_string()).context(subject)
 }
 
-fn wait<T, F>(operation: &Operation<T, F>) -> Phase {
-    let mut phase = lock(&operation.phase);
-    while *phase == Phase::Queued {
-        phase = operation.changed.wait(phase).unwrap_or_else(PoisonError::into_inner);
-    }
-    *phase
-}
-
-/// A panic is caught around every operation, so what a lock guards is sound.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+#[cfg(test)]
+mod tests;

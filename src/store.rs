@@ -12,6 +12,7 @@ mod effects;
 mod model;
 mod reading;
 pub mod sqlite;
+mod step;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,9 @@ use std::time::Duration;
 pub use effects::*;
 pub use model::*;
 pub use reading::*;
+pub use step::*;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 
 /// A place where jobs are kept.
@@ -42,27 +44,9 @@ pub trait Store: Send + Sync {
     /// Says that jobs are alive, with progress and checkpoints if there are any.
     fn heartbeat(&self, beats: Vec<Beat>) -> Result<Vec<Pulse>>;
 
-    /// Records durably what a job will do. From here on it is never run again.
-    fn decide(&self, lease: Lease, decision: Decision) -> Result<Ending>;
-
-    /// Makes a decided job's effects visible by `applier` and completes it.
-    fn apply(&self, lease: Lease, applier: Arc<dyn Applier>) -> Result<Application>;
-
-    /// Ends jobs that have no file effects. One answer per job: a lost lease
-    /// does not stop the others.
-    fn complete(&self, completions: Vec<Completion>) -> Result<Vec<Result<Ending>>>;
-
-    /// Back to pending after a failed attempt, to run again after `delay`.
-    fn reschedule(&self, lease: Lease, failure: Failure, delay: Duration) -> Result<Ending>;
-
-    /// Gives a job up.
-    fn fail(&self, lease: Lease, failure: Failure) -> Result<Ending>;
-
-    /// Back to pending, as if it had not been claimed; the token stays used.
-    fn release(&self, lease: Lease) -> Result<Ending>;
-
-    /// Ends a claimed job that was asked to stop and did.
-    fn acknowledge_cancel(&self, lease: Lease) -> Result<Ending>;
+    /// Takes each of these jobs one step further, all in one transaction. One
+    /// answer per job: a lost lease or a refusal does not stop the others.
+    fn settle(&self, steps: Vec<(Lease, Step)>) -> Result<Vec<Result<Settled>>>;
 
     /// Takes jobs back from owners that are dead or have gone silent.
     fn reclaim(&self, request: Reclaim) -> Result<Reclaimed>;
@@ -93,4 +77,47 @@ pub trait Store: Send + Sync {
 
     /// Events after a global id, oldest first.
     fn events(&self, query: &EventQuery) -> Result<Vec<Event>>;
+
+    /// Records durably what a job will do. From here on it is never run again.
+    fn decide(&self, lease: Lease, decision: Decision) -> Result<Ending> {
+        self.one(lease, Step::Decide(decision)).map(Settled::ending)
+    }
+
+    /// Makes a decided job's effects visible by `applier` and completes it.
+    fn apply(&self, lease: Lease, applier: Arc<dyn Applier>) -> Result<Application> {
+        self.one(lease, Step::Apply(applier)).map(Settled::application)
+    }
+
+    /// Ends jobs that have no file effects.
+    fn complete(&self, completions: Vec<Completion>) -> Result<Vec<Result<Ending>>> {
+        let steps = completions.into_iter().map(Completion::into_step).collect();
+        let answers = self.settle(steps)?;
+        Ok(answers.into_iter().map(|answer| answer.map(Settled::ending)).collect())
+    }
+
+    /// Back to pending after a failed attempt, to run again after `delay`.
+    fn reschedule(&self, lease: Lease, failure: Failure, delay: Duration) -> Result<Ending> {
+        self.one(lease, Step::Reschedule { failure, delay }).map(Settled::ending)
+    }
+
+    /// Gives a job up.
+    fn fail(&self, lease: Lease, failure: Failure) -> Result<Ending> {
+        self.one(lease, Step::Fail(failure)).map(Settled::ending)
+    }
+
+    /// Back to pending, as if it had not been claimed; the token stays used.
+    fn release(&self, lease: Lease) -> Result<Ending> {
+        self.one(lease, Step::Release).map(Settled::ending)
+    }
+
+    /// Ends a claimed job that was asked to stop and did.
+    fn acknowledge_cancel(&self, lease: Lease) -> Result<Ending> {
+        self.one(lease, Step::AcknowledgeCancel).map(Settled::ending)
+    }
+
+    /// One job's step.
+    fn one(&self, lease: Lease, step: Step) -> Result<Settled> {
+        let mut answers = self.settle(vec![(lease, step)])?;
+        answers.pop().unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "a step was answered without an answer")))
+    }
 }

@@ -36,8 +36,9 @@ pub enum EffectOp {
         sha256: String,
         /// Its size in bytes.
         size: u64,
-        /// The staged file, relative to the stage.
-        stage: String,
+        /// The staged file, relative to the stage; none when the content was
+        /// already there at decide.
+        stage: Option<String>,
     },
     /// The file goes.
     Remove,
@@ -54,15 +55,26 @@ pub enum Precondition {
 
 /// The one who changes files. Called inside the write transaction that
 /// completes the job, so that "completed" is never ahead of the disk.
+///
+/// Folders are synced by [`sync`](Applier::sync), which comes before the COMMIT
+/// and once for all jobs of a group.
 pub trait Applier: Send + Sync {
-    /// Applies all effects of one job, or says why not.
-    fn apply(&self, lease: &Lease, effects: &[PlannedEffect]) -> ApplyReport;
+    /// Applies all effects of one job, or says why not. `afresh`: an earlier
+    /// sync of its folders failed, so nothing that is in place can be trusted to
+    /// be durable and has to be written anew.
+    fn apply(&self, lease: &Lease, effects: &[PlannedEffect], afresh: bool) -> ApplyReport;
+
+    /// Makes everything applied so far durable.
+    fn sync(&self) -> Result<(), Failure>;
 }
+
+/// The code of a failure to sync folders: what is in place is not durable.
+pub const SYNC_FAILED: &str = "sync_failed";
 
 /// What applying came to.
 #[derive(Clone, Debug)]
 pub enum ApplyReport {
-    /// All is on disk and synced; one stamp per effect.
+    /// All is in place; one stamp per effect.
     Applied(Vec<FileStamp>),
     /// The disk is not as it must be. `applied` lists effects (by index) that
     /// are already on disk.

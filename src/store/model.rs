@@ -162,17 +162,6 @@ pub enum Pulse {
     Lost,
 }
 
-/// The end of a job without file effects.
-#[derive(Clone, Debug)]
-pub struct Completion {
-    /// Whose.
-    pub lease: Lease,
-    /// JSON for the `result` column.
-    pub result: Option<String>,
-    /// Jobs to queue in the same transaction.
-    pub follow_ups: Vec<EnqueueJob>,
-}
-
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -196,18 +185,6 @@ impl Failure {
     pub fn text(&self) -> String {
         format!("{}: {}", self.code, self.message)
     }
-}
-
-/// Where a verb on a claimed job left it. A cancel that was committed first
-/// wins, so the answer may be `Cancelled` whatever was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// As asked.
-    Done,
-    /// Failed instead of rescheduled: the attempts are used up.
-    Failed,
-    /// Cancelled instead: that request came first.
-    Cancelled,
 }
 
 /// Whether a job had been started by the owner that lost it.

@@ -33,6 +33,7 @@ mod reschedule;
 mod retry;
 mod row;
 mod schema;
+mod settle;
 mod tx;
 mod writer;
 
@@ -48,11 +49,10 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    Application, Applier, Beat, Cancellation, ClaimRequest, ClaimedJob, Completion, Decision, Ending, EnqueueJob,
-    Enqueued, Event, EventQuery, Failure, Filter, HeldLease, Lease, Owner, PruneRequest, Pulse, Reclaim, Reclaimed,
-    Stats, Store,
+    Beat, Cancellation, ClaimRequest, ClaimedJob, EnqueueJob, Enqueued, Event, EventQuery, Filter, HeldLease, Lease,
+    Owner, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
 };
-use crate::clock::{Clock, Millis, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::payload::JobTypes;
@@ -190,38 +190,13 @@ impl Store for SqliteStore {
         self.writer.write_urgent("heartbeat", move |tx| heartbeat::heartbeat(tx, &beats))
     }
 
-    fn decide(&self, lease: Lease, decision: Decision) -> Result<Ending> {
-        self.writer.write(subject(&lease), move |tx| decide::decide(tx, &lease, &decision))
-    }
-
-    fn apply(&self, lease: Lease, applier: Arc<dyn Applier>) -> Result<Application> {
-        self.writer.write(subject(&lease), move |tx| apply::apply(tx, &lease, applier.as_ref()))
-    }
-
-    fn complete(&self, completions: Vec<Completion>) -> Result<Vec<Result<Ending>>> {
-        let subject = match completions.as_slice() {
+    fn settle(&self, steps: Vec<(Lease, Step)>) -> Result<Vec<Result<Settled>>> {
+        let subject = match steps.as_slice() {
             [] => return Ok(Vec::new()),
-            [one] => subject(&one.lease),
-            [first, ..] => format!("{} jobs from {}", completions.len(), first.lease.id),
+            [(lease, _)] => format!("job {}", lease.id),
+            [(first, _), ..] => format!("{} jobs from {}", steps.len(), first.id),
         };
-        self.writer.write(subject, move |tx| complete::complete(tx, &completions))
-    }
-
-    fn reschedule(&self, lease: Lease, failure: Failure, delay: Duration) -> Result<Ending> {
-        let delay = Millis::try_from(delay.as_millis()).unwrap_or(Millis::MAX);
-        self.writer.write(subject(&lease), move |tx| reschedule::reschedule(tx, &lease, &failure, delay))
-    }
-
-    fn fail(&self, lease: Lease, failure: Failure) -> Result<Ending> {
-        self.writer.write(subject(&lease), move |tx| fail::fail(tx, &lease, &failure))
-    }
-
-    fn release(&self, lease: Lease) -> Result<Ending> {
-        self.writer.write(subject(&lease), move |tx| release::release(tx, &lease))
-    }
-
-    fn acknowledge_cancel(&self, lease: Lease) -> Result<Ending> {
-        self.writer.write(subject(&lease), move |tx| fail::acknowledge_cancel(tx, &lease))
+        self.writer.write(subject, move |tx| settle::settle(tx, &steps))
     }
 
     fn reclaim(&self, request: Reclaim) -> Result<Reclaimed> {
@@ -265,8 +240,4 @@ impl Store for SqliteStore {
     fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {
         self.readers.read(|conn| events::read(conn, query))
     }
-}
-
-fn subject(lease: &Lease) -> String {
-    format!("job {}", lease.id)
 }

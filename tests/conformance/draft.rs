@@ -194,7 +194,7 @@ impl Draft {
 pub fn put(path: &str) -> PlannedEffect {
     PlannedEffect {
         path: path.to_owned(),
-        op: EffectOp::Put { sha256: sha256(path), size: 12, stage: format!("stage/{path}") },
+        op: EffectOp::Put { sha256: sha256(path), size: 12, stage: Some(format!("stage/{path}")) },
         precondition: Precondition::Absent,
         observed: None,
     }

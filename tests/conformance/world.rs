@@ -222,9 +222,13 @@ pub fn conflict() -> Failure {
 }
 
 impl Applier for Disk {
-    fn apply(&self, lease: &Lease, effects: &[PlannedEffect]) -> ApplyReport {
+    fn apply(&self, lease: &Lease, effects: &[PlannedEffect], _: bool) -> ApplyReport {
         self.asked.lock().unwrap().push((lease.clone(), effects.to_vec()));
         let all_well = || ApplyReport::Applied(vec![FileStamp { mtime: 1, inode: 2 }; effects.len()]);
         self.answer.clone().unwrap_or_else(all_well)
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }

@@ -165,7 +165,7 @@ impl Subject<'_> {
     }
 
     fn effect(&self, key: u8) -> PlannedEffect {
-        let op = EffectOp::Put { sha256: "0".repeat(64), size: 1, stage: format!("stage-{key}") };
+        let op = EffectOp::Put { sha256: "0".repeat(64), size: 1, stage: Some(format!("stage-{key}")) };
         PlannedEffect { path: self.path(key), op, precondition: Precondition::Absent, observed: None }
     }
 
@@ -211,7 +211,7 @@ struct StandIn {
 }
 
 impl Applier for StandIn {
-    fn apply(&self, _: &Lease, effects: &[PlannedEffect]) -> ApplyReport {
+    fn apply(&self, _: &Lease, effects: &[PlannedEffect], _: bool) -> ApplyReport {
         let paths = effects.iter().map(|e| e.path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(u8::MAX));
         *self.shown.lock().expect("nothing panics while it is locked") = Some(paths.collect());
         let file = |inode| FileStamp { mtime: 1, inode };
@@ -223,6 +223,10 @@ impl Applier for StandIn {
             }
             Report::Deferred { delay } => ApplyReport::Deferred { failure: failure(), delay },
         }
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

@@ -68,8 +68,12 @@ fn a_database_of_someone_else_is_refused_and_no_byte_of_it_changes() {
 struct NeverCalled;
 
 impl Applier for NeverCalled {
-    fn apply(&self, _: &Lease, _: &[PlannedEffect]) -> ApplyReport {
+    fn apply(&self, _: &Lease, _: &[PlannedEffect], _: bool) -> ApplyReport {
         panic!("a file must not be touched in a schema that has moved on");
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

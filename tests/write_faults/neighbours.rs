@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jobq::handlers::CreateFile;
-use jobq::store::{Applier, ApplyReport, Decision, EffectOp, Lease, PlannedEffect, Precondition, Store as _};
+use jobq::store::{Applier, ApplyReport, Decision, EffectOp, Failure, Lease, PlannedEffect, Precondition, Store as _};
 use jobq::{ErrorKind, Hold, NewJob, Payload, Queue, QueueOptions, Status};
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +34,12 @@ fn a_batch_whose_last_job_is_refused_is_undone_alone() {
 struct Panics;
 
 impl Applier for Panics {
-    fn apply(&self, _: &Lease, _: &[PlannedEffect]) -> ApplyReport {
+    fn apply(&self, _: &Lease, _: &[PlannedEffect], _: bool) -> ApplyReport {
         panic!("a bug in the one who applies, on purpose");
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        Ok(())
     }
 }
 

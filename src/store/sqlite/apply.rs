@@ -1,6 +1,8 @@
 //! Completing a decided job: its effects become visible inside the very
 //! transaction that says so, so "completed" is never ahead of the disk.
 
+use std::sync::Arc;
+
 use rusqlite::params;
 
 use super::decide::OutcomeRecord;
@@ -14,7 +16,7 @@ use crate::store::{
     Application, Applier, ApplyReport, EffectOp, EnqueueJob, Failure, FileStamp, Lease, PlannedEffect, Precondition,
 };
 
-pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &dyn Applier) -> Result<Application> {
+pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>) -> Result<Application> {
     let held = lease::find(tx, lease)?;
     if held.status == Status::Completed {
         // Completed under this very token: the answer did not reach the owner.
@@ -25,7 +27,17 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &dyn Applier) -> Result
         return Err(Error::wrong_state(format!("job {} is not decided; there is nothing to apply", lease.id)));
     }
     let (rows, effects): (Vec<i64>, Vec<PlannedEffect>) = planned(tx, &lease.id)?.into_iter().unzip();
-    match applier.apply(lease, &effects) {
+    let report = applier.apply(lease, &effects, held.sync_failed);
+    // In a group the folders are synced once, before its COMMIT. If that fails the
+    // group is run again one by one, and the failure finds its job here.
+    if tx.alone {
+        if let Err(failure) = applier.sync() {
+            return defer(tx, lease, &held, &failure, SYNC_AGAIN);
+        }
+    } else {
+        tx.sync_before_commit(applier);
+    }
+    match report {
         ApplyReport::Applied(stamps) => {
             let event = complete(tx, lease, &held)?;
             mark_applied(tx, event, rows.into_iter().zip(stamps))?;
@@ -40,15 +52,16 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &dyn Applier) -> Result
     }
 }
 
+/// The wait after a failed sync, in milliseconds.
+const SYNC_AGAIN: i64 = 5_000;
+
 fn planned(tx: &Tx<'_>, job_id: &str) -> Result<Vec<(i64, PlannedEffect)>> {
     tx.rows(PLANNED, params![job_id], |row| {
         let precondition: String = row.get(3)?;
         let op = match row.get::<_, Option<String>>(5)? {
-            Some(sha256) => EffectOp::Put {
-                sha256,
-                size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
-                stage: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
-            },
+            Some(sha256) => {
+                EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0), stage: row.get(7)? }
+            }
             None => EffectOp::Remove,
         };
         let effect = PlannedEffect {
@@ -110,7 +123,12 @@ fn queue_follow_ups(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<Vec<String>> {
 pub(super) fn is_answer(error: &Error) -> bool {
     matches!(
         error.kind(),
-        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::LeaseLost | ErrorKind::WrongState | ErrorKind::Conflict
+        ErrorKind::Invalid
+            | ErrorKind::NotFound
+            | ErrorKind::LeaseLost
+            | ErrorKind::WrongState
+            | ErrorKind::Conflict
+            | ErrorKind::PathBusy
     )
 }
 

@@ -1,35 +1,14 @@
-//! Ending jobs that have no file effects. For them completing is deciding, so
-//! a cancel that was committed first wins.
+//! Ending a job that has no file effects. For it completing is deciding, so a
+//! cancel that was committed first wins.
 
-use super::apply::is_answer;
 use super::enqueue;
 use super::lease::{self, End};
 use super::tx::Tx;
 use crate::error::{Error, Result};
 use crate::state::Status;
-use crate::store::{Completion, Ending};
+use crate::store::{Ending, EnqueueJob, Lease};
 
-/// One answer per job; only trouble with the database ends them all.
-pub(super) fn complete(tx: &Tx<'_>, completions: &[Completion]) -> Result<Vec<Result<Ending>>> {
-    completions
-        .iter()
-        .map(|completion| {
-            // Without follow-ups nothing can fail after the first change.
-            let answer = if completion.follow_ups.is_empty() {
-                one(tx, completion)
-            } else {
-                tx.atomically(|| one(tx, completion))
-            };
-            match answer {
-                Err(error) if !is_answer(&error) => Err(error),
-                answer => Ok(answer),
-            }
-        })
-        .collect()
-}
-
-fn one(tx: &Tx<'_>, completion: &Completion) -> Result<Ending> {
-    let lease = &completion.lease;
+pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_ups: &[EnqueueJob]) -> Result<Ending> {
     let held = lease::find(tx, lease)?;
     match held.status {
         Status::Claimed => {}
@@ -44,11 +23,10 @@ fn one(tx: &Tx<'_>, completion: &Completion) -> Result<Ending> {
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    let end = End { status: Status::Completed, result: completion.result.as_deref(), last_error: None, data: None };
-    lease::end(tx, lease, &held, end)?;
+    lease::end(tx, lease, &held, End { status: Status::Completed, result, last_error: None, data: None })?;
     // After the end: a job that queues itself again must not be its own duplicate.
-    if !completion.follow_ups.is_empty() {
-        enqueue::enqueue(tx, &completion.follow_ups).map_err(|e| e.context("follow-up job"))?;
+    if !follow_ups.is_empty() {
+        enqueue::enqueue(tx, follow_ups).map_err(|e| e.context("follow-up job"))?;
     }
     Ok(Ending::Done)
 }

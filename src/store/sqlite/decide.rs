@@ -29,17 +29,17 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
-    hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
-    for effect in &decision.effects {
-        plan(tx, &lease.id, effect)?;
-    }
     let result = decision.result.clone().map(serde_json::value::RawValue::from_string).transpose();
     let outcome = OutcomeRecord {
         result: result.map_err(|e| Error::invalid("result", e))?,
         follow_ups: decision.follow_ups.clone(),
     };
     let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
+    enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
+    hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
+    for effect in &decision.effects {
+        plan(tx, &lease.id, effect)?;
+    }
     tx.execute(
         "UPDATE OR FAIL jobs SET outcome = ?3, holds = ?4, event_seq = event_seq + 1
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
@@ -98,7 +98,7 @@ fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
     let (op, sha256, size, stage) = match &effect.op {
         EffectOp::Put { sha256, size, stage } => {
             let size = i64::try_from(*size).map_err(|_| Error::invalid("size", "is out of range"))?;
-            ("put", Some(sha256), Some(size), Some(stage))
+            ("put", Some(sha256), Some(size), stage.as_ref())
         }
         EffectOp::Remove => ("remove", None, None, None),
     };

@@ -20,6 +20,8 @@ pub(super) struct Held {
     pub(super) event_seq: i64,
     pub(super) cancel_requested: bool,
     pub(super) decided: bool,
+    /// The last try to apply it could not sync its folders.
+    pub(super) sync_failed: bool,
     pub(super) backoff_max: i64,
     pub(super) holds: Vec<String>,
 }
@@ -28,7 +30,8 @@ pub(super) struct Held {
 pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
     let found = tx.row(
         "SELECT status, attempts, max_attempts, run_at, event_seq, cancel_requested, outcome IS NOT NULL,
-                backoff_max, holds, token, locked_by IS NOT NULL, id
+                backoff_max, holds, token, locked_by IS NOT NULL, id,
+                last_error >= 'sync_failed:' AND last_error < 'sync_failed;'
            FROM jobs WHERE seq = ?1",
         params![lease.seq],
         |row| {
@@ -40,6 +43,7 @@ pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
                 event_seq: row.get(4)?,
                 cancel_requested: row.get(5)?,
                 decided: row.get(6)?,
+                sync_failed: row.get::<_, Option<bool>>(12)?.unwrap_or(false),
                 backoff_max: row.get::<_, Option<i64>>(7)?.unwrap_or(0),
                 holds: hold_keys(read::<Option<String>>(row, 8)?.as_deref()),
             };

@@ -1,7 +1,7 @@
 //! What every verb works with: the connection inside a write transaction, the
 //! time, and the types this process knows.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use rusqlite::{CachedStatement, Connection, Params, Row};
@@ -10,6 +10,7 @@ use super::connection::sql_error;
 use crate::clock::{Clock, Millis};
 use crate::error::Result;
 use crate::payload::JobTypes;
+use crate::store::Applier;
 
 /// What stays the same from transaction to transaction.
 #[derive(Clone)]
@@ -25,11 +26,49 @@ pub(super) struct Tx<'c> {
     /// Whether this transaction has looked for rows to admit. Nobody else can
     /// add any while it has the write lock.
     pub(super) admitted: Cell<bool>,
+    /// Whether this is the transaction of one operation, which then answers for
+    /// everything that goes wrong in it.
+    pub(super) alone: bool,
+    appliers: RefCell<Vec<Arc<dyn Applier>>>,
 }
 
 impl<'c> Tx<'c> {
     pub(super) fn new(conn: &'c Connection, context: &'c Context) -> Self {
-        Self { conn, types: &context.types, now: context.clock.now(), admitted: Cell::new(false) }
+        Self {
+            conn,
+            types: &context.types,
+            now: context.clock.now(),
+            admitted: Cell::new(false),
+            alone: false,
+            appliers: RefCell::default(),
+        }
+    }
+
+    /// The transaction of one operation.
+    pub(super) fn alone(conn: &'c Connection, context: &'c Context) -> Self {
+        Self { alone: true, ..Self::new(conn, context) }
+    }
+
+    /// What was applied is to be synced before the COMMIT.
+    pub(super) fn sync_before_commit(&self, applier: &Arc<dyn Applier>) {
+        let mut appliers = self.appliers.borrow_mut();
+        if !appliers.iter().any(|known| Arc::ptr_eq(known, applier)) {
+            appliers.push(Arc::clone(applier));
+        }
+    }
+
+    /// To be called before the COMMIT. False when it must not happen.
+    pub(super) fn sync(&self) -> bool {
+        self.appliers.take().iter().all(|applier| match applier.sync() {
+            Ok(()) => true,
+            Err(failure) => {
+                tracing::warn!(
+                    error = failure.text(),
+                    "a group's folders cannot be synced; its jobs are applied one by one"
+                );
+                false
+            }
+        })
     }
 
     pub(super) fn sql(&self, sql: &str) -> Result<CachedStatement<'c>> {

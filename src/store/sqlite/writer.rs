@@ -161,7 +161,7 @@ impl Writer {
             }
         }
         lock(&self.line).close_group(group.len());
-        commit(conn)
+        finish(&tx)
     }
 
     /// The next operation of a group, after a short wait if it is likely that
@@ -198,7 +198,7 @@ impl Writer {
             // What was rolled back may have included an admission.
             tx.admitted.set(false);
         }
-        commit(conn)
+        finish(&tx)
     }
 
     /// After a group fell apart: the operation by itself, so that it gets the
@@ -211,7 +211,7 @@ impl Writer {
         if let Err(error) = begin(conn) {
             return operation.refuse(error);
         }
-        let ok = operation.run(&Tx::new(conn, &self.context));
+        let ok = operation.run(&Tx::alone(conn, &self.context));
         if !ok {
             // Its own error is its answer; the connection may be in any state.
             let _ = conn.execute_batch("ROLLBACK");
@@ -274,6 +274,16 @@ fn in_savepoint(conn: &Connection, run: impl FnOnce() -> bool) -> bool {
     (ok || execute(conn, "ROLLBACK TO operation").is_ok())
         && execute(conn, "RELEASE operation").is_ok()
         && !conn.is_autocommit()
+}
+
+/// What was applied is made durable before the COMMIT says so. If that fails,
+/// nothing of the group has happened.
+fn finish(tx: &Tx<'_>) -> Outcome {
+    if tx.sync() {
+        return commit(tx.conn);
+    }
+    let _ = tx.conn.execute_batch("ROLLBACK");
+    Outcome::FellApart
 }
 
 fn commit(conn: &Connection) -> Outcome {

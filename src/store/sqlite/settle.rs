@@ -1,0 +1,54 @@
+//! The next step of claimed jobs, many in one transaction, each whole or not
+//! at all and with an answer of its own.
+
+use super::apply::{self, is_answer};
+use super::complete;
+use super::decide;
+use super::fail;
+use super::release;
+use super::reschedule;
+use super::tx::Tx;
+use crate::clock::Millis;
+use crate::error::Result;
+use crate::store::{Lease, Settled, Step};
+
+/// Only trouble with the database ends them all.
+pub(super) fn settle(tx: &Tx<'_>, steps: &[(Lease, Step)]) -> Result<Vec<Result<Settled>>> {
+    steps
+        .iter()
+        .map(|(lease, step)| {
+            let answer =
+                if can_fail_half_way(step) { tx.atomically(|| one(tx, lease, step)) } else { one(tx, lease, step) };
+            match answer {
+                Err(error) if !is_answer(&error) => Err(error),
+                answer => Ok(answer),
+            }
+        })
+        .collect()
+}
+
+/// A savepoint copies every page that is touched, so only those steps get one
+/// that may be refused after their first change.
+fn can_fail_half_way(step: &Step) -> bool {
+    match step {
+        Step::Complete { follow_ups, .. } => !follow_ups.is_empty(),
+        Step::Decide(decision) => decision.effects.len() > 1 || !decision.follow_ups.is_empty(),
+        _ => false,
+    }
+}
+
+fn one(tx: &Tx<'_>, lease: &Lease, step: &Step) -> Result<Settled> {
+    let ending = match step {
+        Step::Apply(applier) => return apply::apply(tx, lease, applier).map(Settled::Applied),
+        Step::Complete { result, follow_ups } => complete::complete(tx, lease, result.as_deref(), follow_ups),
+        Step::Decide(decision) => decide::decide(tx, lease, decision),
+        Step::Reschedule { failure, delay } => {
+            let delay = Millis::try_from(delay.as_millis()).unwrap_or(Millis::MAX);
+            reschedule::reschedule(tx, lease, failure, delay)
+        }
+        Step::Fail(failure) => fail::fail(tx, lease, failure),
+        Step::Release => release::release(tx, lease),
+        Step::AcknowledgeCancel => fail::acknowledge_cancel(tx, lease),
+    };
+    ending.map(Settled::Ended)
+}

@@ -7,13 +7,18 @@ mod delete_file;
 mod sync_aws;
 
 pub use claude_extraction::ClaudeExtraction;
-pub use create_file::CreateFile;
-pub use delete_file::DeleteFile;
+pub use create_file::{CreateFile, CreateFileHandler, CreatedFile};
+pub use delete_file::{DeleteFile, DeleteFileHandler, DeletedFile};
 pub use sync_aws::SyncAws;
 
-use crate::JobTypes;
+use crate::{JobTypes, Registry};
 
 /// All built-in types.
 pub(crate) fn types() -> JobTypes {
-    JobTypes::new().with::<CreateFile>().with::<DeleteFile>().with::<ClaudeExtraction>().with::<SyncAws>()
+    registry().types()
+}
+
+/// All built-in types, with a handler where there is one.
+pub(crate) fn registry() -> Registry {
+    Registry::new().with(CreateFileHandler).with(DeleteFileHandler).knowing::<ClaudeExtraction>().knowing::<SyncAws>()
 }

@@ -8,6 +8,7 @@ mod enqueue;
 mod events;
 mod init;
 mod job_object;
+mod lifecycle;
 mod list;
 mod locate;
 mod man;
@@ -17,6 +18,7 @@ mod reclaim;
 mod retry;
 mod show;
 mod stats;
+mod worker;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -82,6 +84,7 @@ fn run(cli: &Cli, out: &mut Output) -> Outcome {
     match &cli.command {
         Command::Init(args) => init::run(args, &cli.global, out),
         Command::Enqueue(args) => enqueue::run(args, &place()?, out),
+        Command::Worker(args) => worker::run(args, &place()?, out, cli.global.quiet),
         Command::List(args) => list::run(args, &place()?, out),
         Command::Show(args) => show::run(args, &place()?, out),
         Command::Events(args) => events::run(args, &place()?, out),

@@ -74,11 +74,16 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     Ok(value)
 }
 
-/// Hash of the stored bytes: notices damage.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+/// sha256 of some bytes, in hexadecimal.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digest = Sha256::digest(bytes);
-    let pairs = digest.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    let pairs = bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     pairs.map(char::from).collect()
 }
 

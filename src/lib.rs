@@ -22,6 +22,9 @@
 //! payload          typed payloads, and the types a process knows
 //! json, path       payload text and its meaning; paths by their letters
 //! queue            what applications call
+//! handler          what runs a job: trait, context, outcome, registry
+//! worker           the loop that claims, runs, decides and applies
+//! effects          staging and apply: the one place that changes users' files
 //! liveness         who is alive: lock files, and sweeps for those who are not
 //! store            the contract of the storage engine
 //! store::sqlite    its implementation: writer, schema, one file per verb
@@ -35,7 +38,9 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod effects;
 mod error;
+pub mod handler;
 #[path = "../handlers/mod.rs"]
 pub mod handlers;
 mod job;
@@ -48,10 +53,13 @@ mod queue;
 mod retry;
 pub mod state;
 pub mod store;
+pub mod worker;
 
+pub use effects::{Expect, FileEffect, Sight, Staged};
 pub use error::{Error, ErrorKind, Result, printable};
+pub use handler::{Context, Ended, Handler, HandlerError, Outcome, Registry, Stop};
 pub use job::Job;
-pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH};
+pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};
 pub use new_job::{NewJob, Unique};
 pub use path::normalise_path;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Payload};
@@ -59,3 +67,4 @@ pub use queue::{Queue, QueueOptions};
 pub use retry::Backoff;
 pub use state::{Gate, Status};
 pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};
+pub use worker::{Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};

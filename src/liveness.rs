@@ -50,6 +50,12 @@ fn lock_path(owner: &Owner, folder: &Path) -> Option<PathBuf> {
     plain.then(|| folder.join(name))
 }
 
+/// Whether the owner of this name holds its lock; a lock file that is gone is
+/// held by nobody.
+pub(crate) fn holds_lock(locked_by: &str, folder: &Path) -> Result<bool> {
+    Ok(lock_file::judge(&folder.join(format!("{locked_by}.lock")))? == Verdict::Alive)
+}
+
 /// One sweep: takes back everything whose owner is dead. Lock files of the dead
 /// go only after that is durable, so that nobody else has to guess.
 pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, Millis, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::liveness;
@@ -26,6 +26,7 @@ use crate::store::{
 /// ```
 pub struct QueueOptions {
     db: PathBuf,
+    root: Option<PathBuf>,
     create: bool,
     types: JobTypes,
     clock: Arc<dyn Clock>,
@@ -42,6 +43,7 @@ impl QueueOptions {
     pub fn at(db: impl Into<PathBuf>) -> Self {
         Self {
             db: db.into(),
+            root: None,
             create: false,
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
@@ -53,6 +55,13 @@ impl QueueOptions {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// The folder jobs may touch, if it is not the one the database is in.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
         self
     }
 
@@ -91,14 +100,18 @@ impl QueueOptions {
         let folder = std::path::absolute(&folder)
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", folder.display())))?;
         let name = self.db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
+        let state = state_folder(&folder);
+        let root = self.root.unwrap_or_else(|| state.parent().unwrap_or(&folder).to_owned());
         let store = SqliteStore::open(SqliteOptions {
             path: folder.join(name),
+            wake: Some(state.join("wake")),
             create: self.create,
             busy_timeout: self.busy_timeout,
             types: self.types.clone(),
             clock: self.clock.clone(),
         })?;
-        Ok(Queue { store, types: self.types, clock: self.clock, folder, ids: Mutex::new(ulid::Generator::new()) })
+        let ids = Mutex::new(ulid::Generator::new());
+        Ok(Queue { store, types: self.types, clock: self.clock, db: folder.join(name), state, root, ids })
     }
 }
 
@@ -108,7 +121,9 @@ pub struct Queue {
     store: SqliteStore,
     types: JobTypes,
     clock: Arc<dyn Clock>,
-    folder: PathBuf,
+    db: PathBuf,
+    state: PathBuf,
+    root: PathBuf,
     // Ids of one process grow, which keeps their index dense.
     ids: Mutex<ulid::Generator>,
 }
@@ -251,13 +266,42 @@ impl Queue {
     /// Where processes that claim keep their lock files.
     #[must_use]
     pub fn owners_folder(&self) -> PathBuf {
-        self.folder.join("owners")
+        self.state.join("owners")
+    }
+
+    /// The folder jobs may touch.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of what jobq keeps beside the database: `.jobq`.
+    #[must_use]
+    pub fn state_folder(&self) -> &Path {
+        &self.state
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn database(&self) -> &Path {
+        &self.db
+    }
+
+    /// The types this process knows.
+    #[must_use]
+    pub fn types(&self) -> &JobTypes {
+        &self.types
     }
 
     /// The store underneath, for those who run jobs.
     #[must_use]
     pub fn store(&self) -> &SqliteStore {
         &self.store
+    }
+
+    /// The time, as this queue's clock has it.
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
     }
 
     /// Jobs with every check done that needs no database; the one that fails is
@@ -267,11 +311,18 @@ impl Queue {
         numbered.map(|(i, job)| self.prepare(job).map_err(|e| e.in_item(i))).collect()
     }
 
-    fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
+    pub(crate) fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
         job.prepare(&self.types, self.clock.now(), || {
             let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
             // The generator only refuses after 2⁸⁰ ids in one millisecond.
             ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
         })
     }
+}
+
+/// Where lock files and staged contents are: in `.jobq`, which is the
+/// database's own folder or one beside a database of the application's. It
+/// follows from the database alone, so that all processes agree on it.
+fn state_folder(folder: &Path) -> PathBuf {
+    if folder.file_name() == Some(".jobq".as_ref()) { folder.to_owned() } else { folder.join(".jobq") }
 }

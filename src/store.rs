@@ -54,6 +54,19 @@ pub trait Store: Send + Sync {
     /// Who has what at the moment: what a reclaimer judges.
     fn leases(&self) -> Result<Vec<HeldLease>>;
 
+    /// What a worker that runs these types could do now, and when there will
+    /// be more. Takes no lock.
+    fn outlook(&self, types: &[String]) -> Result<Outlook>;
+
+    /// The types of jobs that could run now if someone knew how.
+    fn waiting_types(&self) -> Result<Vec<String>>;
+
+    /// Which of an owner's jobs were asked to stop, by seq and token.
+    fn cancel_requests(&self, locked_by: &str) -> Result<Vec<(i64, i64)>>;
+
+    /// Whether a staged file of a job is still to be applied.
+    fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool>;
+
     /// Calls a job off, and what waits on it.
     fn cancel(&self, id: &str) -> Result<Cancellation>;
 

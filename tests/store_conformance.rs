@@ -21,9 +21,15 @@ impl Harness for Sqlite {
     fn open(clock: Arc<dyn Clock>, types: JobTypes) -> (SqliteStore, tempfile::TempDir) {
         let folder = memory_folder();
         let path = folder.path().join("jobq.db");
-        let store =
-            SqliteStore::open(SqliteOptions { path, create: true, busy_timeout: Duration::from_secs(5), types, clock })
-                .expect("a fresh store opens");
+        let store = SqliteStore::open(SqliteOptions {
+            path,
+            create: true,
+            busy_timeout: Duration::from_secs(5),
+            types,
+            clock,
+            wake: None,
+        })
+        .expect("a fresh store opens");
         (store, folder)
     }
 }

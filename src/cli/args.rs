@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Queue a job, or many with --batch
     Enqueue(Box<EnqueueArgs>),
+    /// Run jobs until told to stop
+    Worker(WorkerArgs),
     /// List jobs, newest first
     List(ListArgs),
     /// Show everything about one job
@@ -167,6 +169,31 @@ impl From<UniqueArg> for Unique {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  jobq worker\n  jobq worker --drain --concurrency 8\n  jobq worker --types create_file,delete_file --json | tee worker.log\n\nCtrl-C (or SIGTERM) finishes what runs and gives back what has not started; once\nmore gives back what runs, too."
+)]
+pub(crate) struct WorkerArgs {
+    /// Jobs that run at the same time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    /// Stop when nothing is left to do now
+    #[arg(long)]
+    pub(crate) drain: bool,
+    /// Only these types
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) types: Option<Vec<String>>,
+    /// How long to go without looking when nothing wakes the worker
+    #[arg(long, value_name = "1s", default_value = "1s", value_parser = some_time)]
+    pub(crate) poll_interval: Duration,
+    /// How long a worker that gives no sign of life keeps its jobs
+    #[arg(long, value_name = "5m", default_value = "5m", value_parser = some_time)]
+    pub(crate) lease: Duration,
+    /// How long to wait for running jobs when told to stop [default: as long as it takes]
+    #[arg(long, value_name = "T", value_parser = duration)]
+    pub(crate) grace: Option<Duration>,
+}
+
+#[derive(Args)]
 #[command(after_help = "Example:\n  jobq list --status failed --since 1h")]
 pub(crate) struct ListArgs {
     /// pending, claimed, completed, failed or cancelled
@@ -254,4 +281,13 @@ pub(crate) struct CompletionsArgs {
 /// `10s`, `5m`, `1h 30m`, `14d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|time| if time.is_zero() { Err("must not be zero".to_owned()) } else { Ok(time) })
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    let number = text.parse().map_err(|_| "is not a number".to_owned())?;
+    if (1..=1024).contains(&number) { Ok(number) } else { Err("is between 1 and 1024".to_owned()) }
 }

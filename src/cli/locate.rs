@@ -14,6 +14,7 @@ use super::config::Config;
 pub(crate) struct Place {
     pub(crate) db: PathBuf,
     pub(crate) config: Config,
+    root: Option<PathBuf>,
 }
 
 impl Place {
@@ -28,11 +29,15 @@ impl Place {
             return Err(none_at(&db.display().to_string()));
         }
         let config = Config::beside(&db)?;
-        Ok(Self { db, config })
+        Ok(Self { db, config, root: global.root.clone() })
     }
 
     pub(crate) fn open(&self) -> Result<Queue> {
-        QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock)).open()
+        let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
+        match &self.root {
+            Some(root) => options.root(root).open(),
+            None => options.open(),
+        }
     }
 }
 

@@ -66,6 +66,13 @@ impl OwnerLock {
         self.write(slot, bytes)
     }
 
+    /// Removes the file, when nothing is claimed by this process any more.
+    pub(crate) fn remove(&self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "a lock file could not be removed");
+        }
+    }
+
     /// Frees a slot. Only after what the job returned is durable.
     pub fn clear(&self, slot: usize) -> Result<()> {
         self.write(slot, [0; SLOT])

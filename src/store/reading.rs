@@ -21,6 +21,17 @@ pub struct Filter {
     pub limit: u32,
 }
 
+/// What there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// A claim would probably find something.
+    pub claimable: bool,
+    /// Decided jobs that nobody owns can be applied.
+    pub decided: bool,
+    /// When the next job falls due.
+    pub next_at: Option<Millis>,
+}
+
 /// Which finished jobs to delete.
 #[derive(Clone, Copy, Debug)]
 pub struct PruneRequest {

@@ -23,6 +23,7 @@ mod fail;
 mod gates;
 mod heartbeat;
 mod lease;
+mod outlook;
 mod plans;
 mod prune;
 mod query;
@@ -50,7 +51,7 @@ use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
     Beat, Cancellation, ClaimRequest, ClaimedJob, EnqueueJob, Enqueued, Event, EventQuery, Filter, HeldLease, Lease,
-    Owner, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
+    Outlook, Owner, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -69,6 +70,8 @@ pub struct SqliteOptions {
     pub types: JobTypes,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Opened and closed after every COMMIT, to wake those who watch it.
+    pub wake: Option<PathBuf>,
 }
 
 impl SqliteOptions {
@@ -80,6 +83,7 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
+            wake: None,
         }
     }
 }
@@ -94,7 +98,7 @@ impl SqliteStore {
     /// Opens a database, migrating an older one. A newer one, or one that is
     /// not ours, is refused and left as it was.
     pub fn open(options: SqliteOptions) -> Result<Self> {
-        let SqliteOptions { path, create, busy_timeout, types, clock } = options;
+        let SqliteOptions { path, create, busy_timeout, types, clock, wake } = options;
         if !create && !path.exists() {
             return Err(Error::new(
                 ErrorKind::NoDatabase,
@@ -111,7 +115,7 @@ impl SqliteStore {
             Ok(conn)
         };
         Ok(Self {
-            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }),
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake),
             readers: Readers::new(path, busy_timeout),
         })
     }
@@ -205,6 +209,23 @@ impl Store for SqliteStore {
 
     fn leases(&self) -> Result<Vec<HeldLease>> {
         self.readers.read(reclaim::leases)
+    }
+
+    fn outlook(&self, types: &[String]) -> Result<Outlook> {
+        let now = self.writer.context().clock.now();
+        self.readers.read(|conn| outlook::outlook(conn, types, now))
+    }
+
+    fn waiting_types(&self) -> Result<Vec<String>> {
+        self.readers.read(outlook::waiting_types)
+    }
+
+    fn cancel_requests(&self, locked_by: &str) -> Result<Vec<(i64, i64)>> {
+        self.readers.read(|conn| outlook::cancel_requests(conn, locked_by))
+    }
+
+    fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool> {
+        self.readers.read(|conn| outlook::is_planned(conn, job_id, stage))
     }
 
     fn cancel(&self, id: &str) -> Result<Cancellation> {

@@ -23,6 +23,8 @@
 
 mod line;
 
+use std::fs::OpenOptions;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -49,11 +51,13 @@ pub(super) struct Writer {
     context: Context,
     line: Mutex<Line>,
     seat: Mutex<Option<Connection>>,
+    /// Watched by other processes' workers.
+    wake: Option<PathBuf>,
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, open: Opener, context: Context) -> Self {
-        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)) }
+    pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
+        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)), wake }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -94,6 +98,7 @@ impl Writer {
             // First the next leader, so that it works while the others wake up.
             lock(&self.line).hand_over();
             line::announce(&led);
+            self.wake_others();
         }
         mine.answer()
     }
@@ -232,6 +237,18 @@ impl Writer {
                 ));
                 *seat = None;
             }
+        }
+    }
+
+    /// Tells workers elsewhere that something has changed, after it can be seen.
+    /// Opening for writing and closing is an event for those who watch and
+    /// changes nothing on the disk. They also look by themselves, so a failure
+    /// here costs time only.
+    fn wake_others(&self) {
+        if let Some(path) = &self.wake
+            && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
+        {
+            tracing::debug!(path = %path.display(), %error, "cannot wake other processes");
         }
     }
 

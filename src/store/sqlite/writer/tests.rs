@@ -14,7 +14,7 @@ fn writer(folder: &std::path::Path, patience: Duration) -> (Writer, Connection) 
     prepare(&conn, &folder.join("jobq.db"), true, patience).unwrap();
     let other = Connection::open(folder.join("jobq.db")).unwrap();
     let context = Context { clock: Arc::new(SystemClock), types: JobTypes::new() };
-    (Writer::new(conn, Box::new(open), context), other)
+    (Writer::new(conn, Box::new(open), context, None), other)
 }
 
 fn count(tx: &Tx<'_>) -> Result<i64> {

@@ -1,0 +1,206 @@
+//! A worker's lifecycle on stdout: a readable line each on a terminal, JSON
+//! lines otherwise.
+
+use std::io::{self, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use jobq::clock::rfc3339;
+use jobq::worker::{AttemptEnd, AttemptReport};
+use jobq::{WorkerEvent, printable};
+use serde_json::json;
+
+use super::locate::now;
+use super::output::{CYAN, DIM, GREEN, RED, YELLOW};
+
+/// Lines are written together when they come fast, and after this long at most.
+const TOGETHER: Duration = Duration::from_millis(10);
+
+pub(crate) struct Lifecycle {
+    people: bool,
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    lines: Arc<Lines>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    text: Vec<u8>,
+    closed: bool,
+}
+
+impl Lifecycle {
+    /// For people or programs; with a bar, only what did not go well gets a line.
+    pub(crate) fn new(people: bool, quiet: bool, jobs: Option<u64>) -> Self {
+        let bar = jobs.map(|jobs| {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs  {per_sec}  {eta} left");
+            ProgressBar::new(jobs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        let lines = Arc::<Lines>::default();
+        let ours = Arc::clone(&lines);
+        let writer = std::thread::spawn(move || ours.write());
+        Self { people, quiet, bar, lines, writer: Mutex::new(Some(writer)) }
+    }
+
+    pub(crate) fn print(&self, event: &WorkerEvent) {
+        if let (Some(bar), WorkerEvent::Attempt(attempt)) = (&self.bar, event)
+            && attempt.outcome == AttemptEnd::Completed
+        {
+            bar.inc(1);
+            return;
+        }
+        if self.quiet {
+            return;
+        }
+        let line = if self.people { for_people(event) } else { for_programs(event) };
+        let Some(line) = line else { return };
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.lines.add(&line)),
+            None => self.lines.add(&line),
+        }
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        self.lines.lock().closed = true;
+        self.lines.changed.notify_one();
+        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, line: &str) {
+        let mut state = self.lock();
+        let first = state.text.is_empty();
+        state.text.extend_from_slice(line.as_bytes());
+        state.text.push(b'\n');
+        drop(state);
+        if first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// A reader that has gone stops the lines, not the worker.
+    fn write(&self) {
+        let mut stdout = anstream::stdout();
+        loop {
+            let waiting = self.changed.wait_while(self.lock(), |state| state.text.is_empty() && !state.closed);
+            let mut state = waiting.unwrap_or_else(PoisonError::into_inner);
+            let (text, closed) = (std::mem::take(&mut state.text), state.closed);
+            drop(state);
+            let written: io::Result<()> = stdout.write_all(&text).and_then(|()| stdout.flush());
+            if written.is_err() || (closed && text.is_empty()) {
+                return;
+            }
+            if !closed {
+                std::thread::sleep(TOGETHER);
+            }
+        }
+    }
+}
+
+fn for_people(event: &WorkerEvent) -> Option<String> {
+    let time = &rfc3339(now())[11..19];
+    let text = match event {
+        WorkerEvent::Started { worker, types, concurrency } => {
+            format!("{DIM}worker {worker}, {concurrency} at a time: {}{DIM:#}", types.join(", "))
+        }
+        WorkerEvent::Attempt(attempt) => attempt_for_people(attempt),
+        WorkerEvent::Reclaimed(done) => format!(
+            "{YELLOW}reclaimed{YELLOW:#} from workers that are gone: {} to run again, {} to apply, {} failed",
+            done.pending.len(),
+            done.unowned.len(),
+            done.failed.len()
+        ),
+        WorkerEvent::UnknownType { job_type } => format!(
+            "{YELLOW}waiting{YELLOW:#} jobs of type {} have no handler here; they stay pending",
+            printable(job_type)
+        ),
+        WorkerEvent::ThreadLost { job_id, job_type } => {
+            format!("{RED}stuck{RED:#} {} {job_id}: its handler did not stop; given up", printable(job_type))
+        }
+        WorkerEvent::Trouble { error, retry_in } => format!(
+            "{RED}trouble{RED:#} {}; trying again in {}",
+            printable(error),
+            humantime::format_duration(*retry_in)
+        ),
+        WorkerEvent::TroubleOver => format!("{GREEN}going on{GREEN:#}"),
+        WorkerEvent::Stopping { waiting_for } => {
+            format!("{YELLOW}stopping{YELLOW:#} after {}; once more to give it back instead", waiting_for.join(", "))
+        }
+        _ => return None,
+    };
+    Some(format!("{DIM}{time}{DIM:#} {text}"))
+}
+
+fn attempt_for_people(attempt: &AttemptReport) -> String {
+    let (style, word) = match attempt.outcome {
+        AttemptEnd::Completed => (GREEN, "completed"),
+        AttemptEnd::Rescheduled => (YELLOW, "rescheduled"),
+        AttemptEnd::Failed => (RED, "failed"),
+        AttemptEnd::Released => (CYAN, "released"),
+        AttemptEnd::Cancelled => (DIM, "cancelled"),
+        AttemptEnd::Deferred => (YELLOW, "deferred"),
+        AttemptEnd::LeaseLost => (RED, "lease lost"),
+    };
+    let error = attempt.error.as_ref().map(|e| format!(": {}", printable(&e.text()))).unwrap_or_default();
+    format!(
+        "{style}{word:<11}{style:#} {} {}  {DIM}attempt {}, {:.1?}{DIM:#}{error}",
+        printable(&attempt.job_type),
+        attempt.job_id,
+        attempt.attempt,
+        attempt.duration
+    )
+}
+
+fn for_programs(event: &WorkerEvent) -> Option<String> {
+    let mut value = match event {
+        WorkerEvent::Started { worker, types, concurrency } => {
+            json!({ "event": "worker_started", "worker": worker, "types": types, "concurrency": concurrency })
+        }
+        WorkerEvent::Attempt(attempt) => {
+            let mut value = serde_json::to_value(attempt).ok()?;
+            value["event"] = "attempt".into();
+            value
+        }
+        WorkerEvent::Reclaimed(done) => {
+            let mut value = serde_json::to_value(done).ok()?;
+            value["event"] = "reclaimed".into();
+            value
+        }
+        WorkerEvent::UnknownType { job_type } => json!({ "event": "unknown_type", "type": job_type }),
+        WorkerEvent::ThreadLost { job_id, job_type } => {
+            json!({ "event": "thread_lost", "job_id": job_id, "type": job_type })
+        }
+        WorkerEvent::Trouble { error, retry_in } => {
+            json!({ "event": "trouble", "error": error, "retry_in_ms": retry_in.as_millis() })
+        }
+        WorkerEvent::TroubleOver => json!({ "event": "trouble_over" }),
+        WorkerEvent::Stopping { waiting_for } => json!({ "event": "stopping", "waiting_for": waiting_for }),
+        WorkerEvent::Stopped(summary) => {
+            let mut value = serde_json::to_value(summary).ok()?;
+            value["event"] = "worker_stopped".into();
+            value
+        }
+        _ => return None,
+    };
+    value["at"] = rfc3339(now()).into();
+    Some(value.to_string())
+}

@@ -1,0 +1,169 @@
+//! The one place that changes a user's files.
+//!
+//! New content is first *staged*: written to a file of its own below
+//! `.jobq/stage/` and synced. What is to happen is then *planned*: which path,
+//! what it holds now, which staged file replaces it. That plan is recorded, and
+//! only then *applied*: by renames and unlinks, inside the transaction that
+//! completes the job.
+//!
+//! Three rules hold everywhere here:
+//! - **Beneath the root.** Every path is walked from a held handle of the root,
+//!   name by name, and no symbolic link is followed on the way or at its end. No
+//!   path is checked as a string and opened afterwards.
+//! - **By content.** Applying again is harmless: what is already in place is seen
+//!   to be in place; what is neither the old nor the new content is left alone.
+//! - **Durable before it is said.** Contents are synced before they are planned,
+//!   folders before the job is completed. After a failed sync nothing is synced
+//!   again in the hope of a better answer: it is written anew.
+//!
+//! ```text
+//! walk, meta     from the root to a name; what is there
+//! sight          what a file holds
+//! stage          staged files, and syncing their folder for many at once
+//! plan           an effect as it is wanted → as it is recorded
+//! check, apply   whether the disk is as planned; the change itself
+//! touched        folders that have to be synced before COMMIT
+//! sweep          what dead processes left in the stage
+//! ```
+
+mod apply;
+mod check;
+mod error;
+mod meta;
+mod plan;
+mod report;
+mod sight;
+mod stage;
+mod stage_sync;
+mod stage_writer;
+mod sweep;
+mod touched;
+mod walk;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+pub use error::FileError;
+pub use plan::{Content, Expect, FileEffect};
+pub use sight::Sight;
+pub use stage::Staged;
+pub use stage_writer::StageWriter;
+pub use sweep::sweep_stage;
+
+use crate::error::{Error, ErrorKind, Result};
+use meta::Meta;
+
+/// The root folder and this process's stage, by held directory handles.
+pub struct Files {
+    root: PathBuf,
+    root_folder: OwnedFd,
+    state_folder: OwnedFd,
+    /// jobq's own folder, whichever way it is reached; none if it is the root.
+    off_limits: Option<(u64, u64)>,
+    stage: stage::Stage,
+    touched: touched::Touched,
+    watch: Option<Box<Watch>>,
+}
+
+/// What is about to be done to the disk.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// A staged file is made.
+    Stage,
+    /// A staged file's content is synced.
+    SyncFile,
+    /// A folder is synced.
+    SyncFolder,
+    /// A folder is made.
+    MakeFolder,
+    /// A staged file goes to its place, where something else was.
+    Replace,
+    /// A staged file goes to its place, where nothing may be.
+    Create,
+    /// The same, on a filesystem that cannot do it in one step.
+    Link,
+    /// A file goes.
+    Unlink,
+}
+
+/// Hears of each change before it is made, and may forbid it with an error.
+/// Tests own it: faults and races are put exactly where they hurt.
+#[doc(hidden)]
+pub type Watch = dyn Fn(Act, &str) -> io::Result<()> + Send + Sync;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+impl Files {
+    /// Opens the root and jobq's own folder. Symbolic links on the way to them
+    /// are followed, this once; `owner` is the process's name (`locked_by`).
+    ///
+    /// ```
+    /// use jobq::effects::{Files, Sight};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let root = folder.path();
+    /// # std::fs::create_dir(root.join(".jobq")).unwrap();
+    /// let files = Files::open(root, &root.join(".jobq"), "host-1234-abc")?;
+    /// assert_eq!(files.look("out/hello.txt")?, Sight::Absent);
+    /// assert!(files.look("../outside").unwrap_err().is_permanent());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn open(root: &Path, state: &Path, owner: &str) -> Result<Self> {
+        if !stage::is_plain(owner) {
+            return Err(Error::invalid("owner", "has characters that a file name should not have"));
+        }
+        let open = |path: &Path| {
+            let opened = rustix::fs::openat(CWD, path, FOLDER, Mode::empty());
+            opened.and_then(|folder| Ok((Meta::of(&folder)?.id(), folder))).map_err(|e| {
+                Error::new(ErrorKind::Io, format!("cannot open the folder {}: {e}", path.display())).with_source(e)
+            })
+        };
+        let (root_id, root_folder) = open(root)?;
+        let (state_id, state_folder) = open(state)?;
+        Ok(Self {
+            // Absolute, so that the process may change its folder.
+            root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
+            root_folder,
+            state_folder,
+            off_limits: (state_id != root_id).then_some(state_id),
+            stage: stage::Stage::new(owner),
+            touched: touched::Touched::default(),
+            watch: None,
+        })
+    }
+
+    /// The same, with someone who hears of every change before it is made.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watched(mut self, watch: impl Fn(Act, &str) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// The folder that jobs may touch.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn about_to(&self, act: Act, what: &str) -> Result<(), Errno> {
+        match &self.watch {
+            None => Ok(()),
+            Some(watch) => watch(act, what).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO)),
+        }
+    }
+
+    /// Makes a folder's entries durable.
+    fn sync_folder(&self, folder: &OwnedFd, path: &str) -> Result<(), Errno> {
+        self.about_to(Act::SyncFolder, path)?;
+        match rustix::fs::fsync(folder) {
+            // The filesystem has no such thing for folders; there is nothing to wait for.
+            Err(Errno::INVAL) => Ok(()),
+            answer => answer,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Staged files: new content on its way to its place.
+//!
+//! They are in `<state>/stage/<owner>/`, named `<job>.<token>.<number>`: every
+//! process has a folder of its own, which it can sync without waiting for others
+//! and which others sweep when it is dead.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::error::FileError;
+use super::meta::Meta;
+use super::sight::open_regular;
+use super::stage_sync::Rounds;
+use super::stage_writer::StageWriter;
+use super::{Act, FOLDER, Files};
+use crate::store::Lease;
+
+/// A staged file, whole and synced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staged {
+    /// Its name, relative to `<state>/stage`.
+    pub stage: String,
+    /// sha256 of its content.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+pub(super) struct Stage {
+    pub(super) owner: String,
+    folder: OnceLock<OwnedFd>,
+    opening: Mutex<()>,
+    files: Mutex<BTreeMap<String, Durability>>,
+    pub(super) rounds: Rounds,
+}
+
+/// How sure it is that a staged file's name outlasts a power cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Its name is about to be made.
+    Making,
+    /// Its name is there and not synced yet.
+    Open,
+    /// A sync that began after it was there has succeeded.
+    Synced,
+    /// It was there when a sync failed. A later success would prove nothing.
+    Lost,
+}
+
+impl Stage {
+    pub(super) fn new(owner: &str) -> Self {
+        Self {
+            owner: owner.to_owned(),
+            folder: OnceLock::new(),
+            opening: Mutex::new(()),
+            files: Mutex::default(),
+            rounds: Rounds::default(),
+        }
+    }
+
+    pub(super) fn files(&self) -> MutexGuard<'_, BTreeMap<String, Durability>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder, if it has been made.
+    pub(super) fn folder(&self) -> Option<&OwnedFd> {
+        self.folder.get()
+    }
+
+    pub(super) fn is_lost(&self, name: &str) -> bool {
+        self.files().get(name) == Some(&Durability::Lost)
+    }
+}
+
+impl Files {
+    /// A new staged file for this claim; `number` counts the files of one job.
+    pub fn stage(&self, lease: &Lease, number: usize) -> Result<StageWriter<'_>, FileError> {
+        self.stage_as(lease, &number.to_string())
+    }
+
+    /// A staged file with this content.
+    pub fn stage_bytes(&self, lease: &Lease, number: usize, content: &[u8]) -> Result<Staged, FileError> {
+        let mut writer = self.stage(lease, number)?;
+        // A failed write is told by `finish`, with the file's name.
+        let _ = writer.write_all(content);
+        writer.finish()
+    }
+
+    pub(super) fn stage_as(&self, lease: &Lease, number: &str) -> Result<StageWriter<'_>, FileError> {
+        let name = format!("{}.{}.{number}", lease.id, lease.token);
+        if !is_plain(&lease.id) || lease.id.contains('.') {
+            return Err(FileError::target(&name, "a job's id with such characters cannot name a staged file"));
+        }
+        let folder = self.stage_folder()?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Known before it is there: a sync that fails in between counts.
+        let stale = self.stage.files().insert(name.clone(), Durability::Making);
+        let opened = self
+            .about_to(Act::Stage, &name)
+            // As for any new file: the umask says who may read it.
+            .and_then(|()| rustix::fs::openat(folder, &*name, flags, Mode::from_raw_mode(0o666)));
+        match opened {
+            Ok(file) => {
+                self.stage.files().entry(name.clone()).and_modify(|known| {
+                    if *known == Durability::Making {
+                        *known = Durability::Open;
+                    }
+                });
+                Ok(StageWriter::new(self, file.into(), name))
+            }
+            Err(errno) => {
+                match stale {
+                    Some(stale) => self.stage.files().insert(name.clone(), stale),
+                    None => self.stage.files().remove(&name),
+                };
+                Err(FileError::os(&name, "make a staged file", errno))
+            }
+        }
+    }
+
+    /// This process's stage folder, made when it is first needed.
+    fn stage_folder(&self) -> Result<&OwnedFd, FileError> {
+        let _one_at_a_time = self.stage.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = self.stage.folder.get() {
+            return Ok(folder);
+        }
+        let make = || {
+            let all = enter_own(&self.state_folder, "stage")?;
+            let own = enter_own(&all, &self.stage.owner)?;
+            self.sync_folder(&all, ".jobq/stage")?;
+            self.sync_folder(&self.state_folder, ".jobq")?;
+            Ok(own)
+        };
+        let folder = make().map_err(|e| FileError::os(".jobq/stage", "make the stage folder", e))?;
+        Ok(self.stage.folder.get_or_init(|| folder))
+    }
+
+    /// Opens a staged file of any process by its recorded name: the folder it is
+    /// in, its name there, and the file. `None` when it is gone or is not what
+    /// was recorded.
+    pub(super) fn open_staged<'s>(&self, stage: &'s str, size: u64) -> Result<Option<StagedFile<'s>>, Errno> {
+        let Some((folders, name)) = stage.rsplit_once('/') else { return Ok(None) };
+        if !stage.split('/').all(is_plain) {
+            return Ok(None);
+        }
+        let found = open_folder(&self.state_folder, "stage").and_then(|mut folder| {
+            for part in folders.split('/') {
+                folder = open_folder(&folder, part)?;
+            }
+            let (file, meta) = open_regular(&folder, name)?;
+            Ok(StagedFile { folder, name, file, meta })
+        });
+        match found {
+            Ok(staged) => {
+                let meta = &staged.meta;
+                let whole = meta.kind() == FileType::RegularFile && meta.links == 1 && meta.stamp.size == size;
+                Ok(whole.then_some(staged))
+            }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// A staged file whose name may be lost in a power cut must not be relied on.
+    pub(super) fn trust(&self, staged: &Staged) -> Result<(), FileError> {
+        let ours = staged.stage.strip_prefix(&self.stage.owner).and_then(|rest| rest.strip_prefix('/'));
+        match ours {
+            Some(name) if self.stage.is_lost(name) => Err(lost(name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A staged file has gone to its place.
+    pub(super) fn used(&self, stage: &str) {
+        if let Some((owner, name)) = stage.split_once('/')
+            && owner == self.stage.owner
+        {
+            self.stage.files().remove(name);
+        }
+    }
+
+    /// A staged file of this process is of no use after all.
+    pub(super) fn forget(&self, stage: &str) {
+        self.used(stage);
+        if let (Some(folder), Some((_, name))) = (self.stage.folder(), stage.split_once('/')) {
+            remove(folder, name);
+        }
+    }
+
+    /// Removes what this process has staged for this claim, or for an earlier
+    /// one of the same job. To be called when the job has completed, or when the
+    /// attempt came to nothing before it was decided. Not for a job that is
+    /// decided and unfinished or has failed by conflict: whoever applies it next
+    /// needs these files.
+    pub fn discard(&self, lease: &Lease) {
+        let Some(folder) = self.stage.folder() else { return };
+        let mut files = self.stage.files();
+        let prefix = format!("{}.", lease.id);
+        let token_of = |name: &str| name[prefix.len()..].split('.').next().and_then(|token| token.parse::<i64>().ok());
+        let names: Vec<String> = files
+            .range(prefix.clone()..)
+            .map(|(name, _)| name.clone())
+            .take_while(|name| name.starts_with(&prefix))
+            .filter(|name| token_of(name).is_some_and(|token| token <= lease.token))
+            .collect();
+        for name in names {
+            files.remove(&name);
+            remove(folder, &name);
+        }
+    }
+}
+
+/// A staged file, found and found in order.
+pub(super) struct StagedFile<'s> {
+    pub(super) folder: OwnedFd,
+    pub(super) name: &'s str,
+    pub(super) file: File,
+    pub(super) meta: Meta,
+}
+
+/// Opens one of jobq's own folders, making it if it is not there.
+fn enter_own(from: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    // Not for everybody: a staged file may replace one that only its owner reads.
+    match rustix::fs::mkdirat(from, name, Mode::from_raw_mode(0o770)) {
+        Ok(()) | Err(Errno::EXIST) => open_folder(from, name),
+        Err(errno) => Err(errno),
+    }
+}
+
+pub(super) fn open_folder(from: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(from.as_fd(), name, FOLDER | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// What cannot be removed is swept when this process is dead.
+pub(super) fn remove(folder: &OwnedFd, name: &str) {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => tracing::warn!(file = name, %error, "a staged file cannot be removed"),
+    }
+}
+
+pub(super) fn lost(name: &str) -> FileError {
+    FileError::temporary(name, "the stage folder could not be synced while this file was in it; stage it anew")
+}
+
+/// A name that is one component and nothing special.
+pub(super) fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 200
+        && !name.starts_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}

@@ -1,0 +1,101 @@
+//! What dead processes left in the stage.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::FOLDER;
+use super::error::FileError;
+use super::meta::Meta;
+use super::stage::open_folder;
+use crate::error::Result;
+use crate::liveness;
+
+/// Folders in folders that a handler's program may have left; deeper ones stay.
+const DEPTH: usize = 32;
+
+type IsPlanned<'a> = &'a mut dyn FnMut(&str, &str) -> Result<bool>;
+
+/// Removes what dead owners have staged and nobody has planned to use, and their
+/// folders once they are empty. `is_planned` is asked with a job's id and the
+/// name of a staged file, relative to the stage. Folders of the living, and of
+/// `own`, are left alone. Returns how many files went.
+pub fn sweep_stage(state: &Path, own: &str, is_planned: IsPlanned<'_>) -> Result<usize> {
+    let path = state.join("stage");
+    let os = |errno| FileError::os(&path.to_string_lossy(), "sweep", errno);
+    let folders = match rustix::fs::openat(CWD, &path, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(folders) => folders,
+        Err(Errno::NOENT) => return Ok(0),
+        Err(errno) => return Err(os(errno).into()),
+    };
+    let mut gone = 0;
+    for owner in names(&folders).map_err(os)? {
+        if owner == own || is_alive(&owner, state) {
+            continue;
+        }
+        let folder = match open_folder(&folders, &owner) {
+            Ok(folder) => folder,
+            // Not a folder, so not an owner's; or swept by another.
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => continue,
+            Err(errno) => return Err(os(errno).into()),
+        };
+        gone += sweep(&folder, &owner, None, is_planned)?;
+        remove_empty(&folders, &owner);
+    }
+    Ok(gone)
+}
+
+/// An owner that cannot be judged is left alone.
+fn is_alive(owner: &str, state: &Path) -> bool {
+    liveness::holds_lock(owner, &state.join("owners")).unwrap_or_else(|error| {
+        tracing::warn!(owner, %error, "cannot judge an owner; what it has staged stays");
+        true
+    })
+}
+
+/// `job`: whose folder this is; an owner's own has files and folders of many,
+/// whose names begin with the job's id.
+fn sweep(folder: &OwnedFd, path: &str, job: Option<&str>, is_planned: IsPlanned<'_>) -> Result<usize> {
+    let os = |errno| FileError::os(path, "sweep", errno);
+    let mut gone = 0;
+    for name in names(folder).map_err(os)? {
+        let path = format!("{path}/{name}");
+        let job = job.unwrap_or_else(|| name.split('.').next().unwrap_or(&name));
+        let Some(meta) = Meta::at(folder, &name).map_err(os)? else { continue };
+        if meta.kind() == FileType::Directory {
+            if path.matches('/').count() < DEPTH
+                && let Ok(inner) = open_folder(folder, &name)
+            {
+                gone += sweep(&inner, &path, Some(job), is_planned)?;
+            }
+            remove_empty(folder, &name);
+        } else if !is_planned(job, &path)? {
+            match rustix::fs::unlinkat(folder, &*name, AtFlags::empty()) {
+                Ok(()) => gone += 1,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(os(errno).into()),
+            }
+        }
+    }
+    Ok(gone)
+}
+
+/// Names that are no text are nobody's here.
+fn names(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder.as_fd())? {
+        if let Ok(name) = entry?.file_name().to_str()
+            && !matches!(name, "." | "..")
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Left in place when something is in it, or comes into it meanwhile.
+fn remove_empty(folder: &OwnedFd, name: &str) {
+    let _ = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR);
+}

@@ -1,0 +1,93 @@
+//! The handlers a worker has, by type.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Context, Ended, Handler, HandlerError, Prepared};
+use crate::job::Job;
+use crate::payload::{JobTypes, Payload};
+
+/// A handler without its types.
+pub(crate) trait AnyHandler: Send + Sync {
+    fn run(&self, ctx: &Context, job: &Job) -> Result<Prepared, HandlerError>;
+    fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError>;
+    fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError>;
+}
+
+impl<H: Handler> AnyHandler for H {
+    fn run(&self, ctx: &Context, job: &Job) -> Result<Prepared, HandlerError> {
+        // Checked when it was queued, and again: the type may have learned since.
+        let payload: H::Payload = job.payload()?;
+        payload.validate()?;
+        Prepared::of(Handler::run(self, ctx, payload)?)
+    }
+
+    fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
+        Handler::on_success(self, ended)
+    }
+
+    fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
+        Handler::on_failure(self, ended)
+    }
+}
+
+/// The handlers of a worker. A type of which there is none stays pending, for a
+/// worker that has one.
+#[derive(Clone, Default)]
+pub struct Registry {
+    handlers: HashMap<&'static str, Arc<dyn AnyHandler>>,
+    types: JobTypes,
+}
+
+impl Registry {
+    /// No handlers at all.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The handlers that come with jobq, and every built-in type as known.
+    #[must_use]
+    pub fn builtin() -> Self {
+        crate::handlers::registry()
+    }
+
+    /// These handlers and one more. The last one of a type counts.
+    #[must_use]
+    pub fn with<H: Handler>(mut self, handler: H) -> Self {
+        self.types = self.types.with::<H::Payload>();
+        self.handlers.insert(H::Payload::TYPE, Arc::new(handler));
+        self
+    }
+
+    /// These handlers, and a type that can be queued but not run here.
+    #[must_use]
+    pub fn knowing<P: Payload>(mut self) -> Self {
+        self.types = self.types.with::<P>();
+        self
+    }
+
+    /// The types to open the queue with.
+    #[must_use]
+    pub fn types(&self) -> JobTypes {
+        self.types.clone()
+    }
+
+    /// The types that can be run, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.handlers.keys().copied().collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(crate) fn get(&self, job_type: &str) -> Option<&Arc<dyn AnyHandler>> {
+        self.handlers.get(job_type)
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Registry").field(&self.names()).finish()
+    }
+}

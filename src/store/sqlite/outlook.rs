@@ -1,0 +1,87 @@
+//! What a worker looks at before it claims: reading costs nobody the write
+//! lock.
+
+use rusqlite::{Connection, params};
+
+use super::connection::sql_error;
+use super::row::read;
+use crate::clock::Millis;
+use crate::error::Result;
+use crate::store::Outlook;
+
+pub(super) fn outlook(conn: &Connection, types: &[String], now: Millis) -> Result<Outlook> {
+    let mut claimable = exists(conn, DUE, params![now])?;
+    for name in types {
+        claimable = claimable || exists(conn, READY, params![name])?;
+    }
+    Ok(Outlook {
+        claimable,
+        decided: exists(conn, DECIDED, params![now])?,
+        next_at: conn
+            .prepare_cached(NEXT)
+            .and_then(|mut statement| statement.query_row(params![now], |row| row.get(0)))
+            .map_err(sql_error)?,
+    })
+}
+
+/// Ready, or to be admitted.
+const READY: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE gate = 'ready' AND type = ?1)
+        OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_new WHERE gate = 'new' AND type = ?1)";
+
+/// Of any type: a claim promotes them all.
+const DUE: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due
+                        WHERE gate IN ('delayed', 'backoff') AND run_at <= ?1)
+        OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_backoff_cap WHERE gate = 'backoff' AND run_at - backoff_max > ?1)";
+
+const DECIDED: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_unowned
+      WHERE status = 'claimed' AND locked_by IS NULL
+        AND (run_at IS NULL OR run_at <= ?1 OR run_at - backoff_max > ?1))";
+
+const NEXT: &str = "SELECT min(run_at) FROM (
+      SELECT * FROM (SELECT run_at FROM jobs INDEXED BY jobs_due
+        WHERE gate IN ('delayed', 'backoff') AND run_at > ?1 ORDER BY run_at LIMIT 1)
+      UNION ALL
+      SELECT * FROM (SELECT run_at FROM jobs INDEXED BY jobs_unowned
+        WHERE status = 'claimed' AND locked_by IS NULL AND run_at > ?1 ORDER BY run_at LIMIT 1))";
+
+fn exists(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<bool> {
+    conn.prepare_cached(sql).and_then(|mut statement| statement.query_row(params, |row| row.get(0))).map_err(sql_error)
+}
+
+/// The types of jobs that could run now, each found by one seek.
+pub(super) fn waiting_types(conn: &Connection) -> Result<Vec<String>> {
+    let mut types = Vec::new();
+    for (index, gate) in [("jobs_ready", "ready"), ("jobs_new", "new")] {
+        let first = format!("SELECT min(type) FROM jobs INDEXED BY {index} WHERE gate = '{gate}'");
+        let sql = format!(
+            "WITH RECURSIVE found (type) AS ({first} UNION ALL
+               SELECT ({first} AND jobs.type > found.type) FROM found WHERE found.type IS NOT NULL)
+             SELECT type FROM found WHERE type IS NOT NULL"
+        );
+        let mut statement = conn.prepare_cached(&sql).map_err(sql_error)?;
+        let rows = statement.query_map([], |row| read(row, 0)).map_err(sql_error)?;
+        types.extend(rows.collect::<rusqlite::Result<Vec<String>>>().map_err(sql_error)?);
+    }
+    types.sort();
+    types.dedup();
+    Ok(types)
+}
+
+/// (seq, token) of an owner's jobs that were asked to stop.
+pub(super) fn cancel_requests(conn: &Connection, locked_by: &str) -> Result<Vec<(i64, i64)>> {
+    let mut statement = conn
+        .prepare_cached(
+            "SELECT seq, token FROM jobs INDEXED BY jobs_by_status
+              WHERE status = 'claimed' AND locked_by = ?1 AND cancel_requested = 1",
+        )
+        .map_err(sql_error)?;
+    let rows = statement.query_map([locked_by], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sql_error)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
+}
+
+/// Whether a staged file is still to be applied.
+pub(super) fn is_planned(conn: &Connection, job_id: &str, stage: &str) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM effects INDEXED BY effects_job
+                 WHERE job_id = ?1 AND state = 'planned' AND stage = ?2)";
+    exists(conn, sql, params![job_id, stage])
+}

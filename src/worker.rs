@@ -1,0 +1,203 @@
+//! The worker: claims jobs, runs them, decides and applies what came of it.
+//!
+//! ```text
+//!  dispatch ──claims──► pool ──► runners (N threads) ──► finish ──settle──► store
+//!     ▲  upkeep: heartbeats, dead owners, timeouts, cancels      │
+//!     └───────────────── bell: "there is room", "look again" ◄───┘
+//! ```
+//!
+//! - `dispatch` is the loop: it decides when to look, how much to claim, when to
+//!   stop; `upkeep` is what it does besides;
+//! - `pool` holds what is claimed and what runs; `execute` is one attempt, from
+//!   payload to one step for the store;
+//! - `finish` takes those steps to the store, as many as there are at a time;
+//!   decides ride with the applies of the round before;
+//! - `pace` says how far to claim ahead, `trouble` how long to wait when the
+//!   database fails, `wake` how one hears of work, `time` lets tests own time.
+
+mod dispatch;
+mod execute;
+mod finish;
+mod hooks;
+mod pace;
+mod pool;
+mod report;
+mod shutdown;
+mod time;
+mod trouble;
+mod upkeep;
+mod wake;
+
+use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub use report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
+pub use shutdown::Shutdown;
+pub use time::{SystemTicks, Ticks};
+pub use wake::Bell;
+
+use crate::effects::Files;
+use crate::error::{Error, Result};
+use crate::handler::Registry;
+use crate::liveness::OwnerLock;
+use crate::queue::Queue;
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Jobs that run at the same time.
+    pub concurrency: usize,
+    /// Only these types; all that have a handler if `None`.
+    pub types: Option<Vec<String>>,
+    /// Stop when there is nothing left to do now.
+    pub drain: bool,
+    /// How long to go without looking when nothing wakes the worker.
+    pub poll_interval: Duration,
+    /// How long a silent owner keeps its jobs.
+    pub lease: Duration,
+    /// How long to wait for running jobs at shutdown; for ever if `None`.
+    pub grace: Option<Duration>,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> Self {
+        Self {
+            concurrency: 4,
+            types: None,
+            drain: false,
+            poll_interval: Duration::from_secs(1),
+            lease: Duration::from_secs(300),
+            grace: None,
+        }
+    }
+}
+
+/// Who is told what happens.
+pub type Observer = dyn Fn(&WorkerEvent) + Send + Sync;
+
+/// Runs jobs of a queue.
+///
+/// ```
+/// use std::sync::Arc;
+/// use jobq::{QueueOptions, Registry, Shutdown, Status, Worker, WorkerOptions, handlers::CreateFile};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// let registry = Registry::builtin();
+/// let queue = QueueOptions::in_folder(folder).create(true).types(registry.types()).open()?;
+/// let queue = Arc::new(queue);
+/// let job = queue.enqueue(CreateFile::text("out/hello.txt", "hello"))?;
+///
+/// let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+/// Worker::new(Arc::clone(&queue), registry, options)?.run(&Shutdown::new())?;
+///
+/// assert_eq!(queue.get(&job.id)?.status, Status::Completed);
+/// assert_eq!(std::fs::read_to_string(folder.join("out/hello.txt")).unwrap(), "hello");
+/// # Ok::<(), jobq::Error>(())
+/// ```
+pub struct Worker {
+    queue: Arc<Queue>,
+    registry: Registry,
+    options: WorkerOptions,
+    types: Vec<String>,
+    observer: Arc<Observer>,
+    ticks: Arc<dyn Ticks>,
+}
+
+impl Worker {
+    /// A worker for a queue that was opened with the registry's types.
+    pub fn new(queue: Arc<Queue>, registry: Registry, options: WorkerOptions) -> Result<Self> {
+        if options.concurrency == 0 {
+            return Err(Error::invalid("concurrency", "must be at least 1"));
+        }
+        let names = registry.names();
+        if let Some(name) = names.iter().find(|name| !queue.types().knows(name)) {
+            return Err(Error::invalid(
+                "types",
+                format_args!("the queue was opened without the type {name}; open it with the registry's types"),
+            ));
+        }
+        let types = match &options.types {
+            None => names.into_iter().map(str::to_owned).collect(),
+            Some(wanted) => wanted
+                .iter()
+                .map(|name| {
+                    registry.get(name).map(|_| name.clone()).ok_or_else(|| {
+                        let known = names.join(", ");
+                        Error::invalid("types", format_args!("there is no handler for `{name}`; there are: {known}"))
+                    })
+                })
+                .collect::<Result<_>>()?,
+        };
+        let (observer, ticks): (Arc<Observer>, _) = (Arc::new(|_| {}), Arc::new(SystemTicks));
+        Ok(Self { queue, registry, options, types, observer, ticks })
+    }
+
+    /// Tells someone what happens. Called from the worker's own threads: be quick.
+    #[must_use]
+    pub fn observed_by(mut self, observer: impl Fn(&WorkerEvent) + Send + Sync + 'static) -> Self {
+        self.observer = Arc::new(observer);
+        self
+    }
+
+    /// Time as a test wants it.
+    #[must_use]
+    pub fn ticks(mut self, ticks: Arc<dyn Ticks>) -> Self {
+        self.ticks = ticks;
+        self
+    }
+
+    /// Runs until told to stop, or until there is nothing left to do if it is to
+    /// drain. What it has claimed is finished or given back when this returns.
+    pub fn run(self, shutdown: &Shutdown) -> Result<WorkerSummary> {
+        let lock = OwnerLock::acquire(&self.queue.owners_folder())?;
+        let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
+        let bell = Arc::new(Bell::default());
+        let shared = Arc::new(Shared {
+            pool: pool::Pool::new(Arc::clone(&bell), self.options.lease),
+            finished: finish::Inbox::default(),
+            shutting_down: Arc::new(AtomicBool::new(false)),
+            pace: Mutex::default(),
+            room: AtomicU8::new(Room::Unknown as u8),
+            files: Arc::new(files),
+            queue: self.queue,
+            registry: self.registry,
+            observer: self.observer,
+            ticks: self.ticks,
+            lock,
+            bell,
+        });
+        dispatch::Dispatcher::new(shared, self.options, self.types, shutdown.clone()).run()
+    }
+}
+
+/// What the threads of one worker share.
+struct Shared {
+    queue: Arc<Queue>,
+    registry: Registry,
+    files: Arc<Files>,
+    lock: OwnerLock,
+    pool: pool::Pool,
+    finished: finish::Inbox,
+    bell: Arc<Bell>,
+    shutting_down: Arc<AtomicBool>,
+    pace: Mutex<pace::Pace>,
+    room: AtomicU8,
+    observer: Arc<Observer>,
+    ticks: Arc<dyn Ticks>,
+}
+
+/// What jobs found out about room on the disk since the dispatcher last asked.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Room {
+    Unknown,
+    Full,
+    Found,
+}
+
+impl Shared {
+    fn tell(&self, event: &WorkerEvent) {
+        (self.observer)(event);
+    }
+}

@@ -1,0 +1,342 @@
+//! The loop: when to look, how much to claim, when to stop.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::execute::{self, Finished};
+use super::finish::Finisher;
+use super::hooks;
+use super::pace::STALE;
+use super::pool::Claim;
+use super::report::{WorkerEvent, WorkerSummary};
+use super::shutdown::Shutdown;
+use super::trouble::Trouble;
+use super::upkeep::Upkeep;
+use super::wake::Watch;
+use super::{Room, Shared, WorkerOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::handler::{Run, Stop};
+use crate::store::{ClaimRequest, ClaimedJob, Step, Store as _};
+
+/// Ends that are not durable yet; with more of them nothing new is claimed.
+const MOST_UNSETTLED: usize = 4096;
+/// After a hint from outside the commit may not be visible yet: look again.
+const LOOK_AGAIN: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25)];
+/// How often a worker that stops says what it waits for.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+/// How long handlers have to obey when the worker does not wait any more.
+const OBEY: Duration = Duration::from_secs(1);
+
+pub(super) struct Dispatcher {
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: WorkerOptions,
+    pub(super) types: Vec<String>,
+    pub(super) trouble: Trouble,
+    pub(super) upkeep: Upkeep,
+    shutdown: Shutdown,
+    watch: Watch,
+    threads: Vec<JoinHandle<()>>,
+    /// Threads whose handlers never came back.
+    pub(super) lost_threads: usize,
+    room: Trouble,
+    /// Something may be claimable: a claim or a look is worth it.
+    hopeful: bool,
+    /// The last claim got all it asked for, so there is probably more.
+    backlog: bool,
+    /// Times to look again, soonest last.
+    looks: Vec<Instant>,
+    stopping: Option<Stopping>,
+}
+
+struct Stopping {
+    since: Instant,
+    said: Instant,
+    forced: Option<Instant>,
+}
+
+impl Dispatcher {
+    pub(super) fn new(shared: Arc<Shared>, options: WorkerOptions, types: Vec<String>, shutdown: Shutdown) -> Self {
+        shutdown.rings(Arc::clone(&shared.bell));
+        let now = shared.ticks.now();
+        Self {
+            watch: Watch::new(&shared.bell),
+            upkeep: Upkeep::new(now),
+            shared,
+            options,
+            types,
+            trouble: Trouble::default(),
+            shutdown,
+            threads: Vec::new(),
+            lost_threads: 0,
+            room: Trouble::default(),
+            hopeful: true,
+            backlog: false,
+            looks: Vec::new(),
+            stopping: None,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<WorkerSummary> {
+        self.shared.tell(&WorkerEvent::Started {
+            worker: self.shared.lock.owner().locked_by.clone(),
+            types: self.types.clone(),
+            concurrency: self.options.concurrency,
+        });
+        for _ in 0..self.options.concurrency {
+            self.start_thread()?;
+        }
+        let (send, receive) = mpsc::channel();
+        let hooks = spawn("jobq-hooks", move || hooks::run(&receive))?;
+        let finisher = Finisher::new(Arc::clone(&self.shared), send);
+        let finisher = spawn("jobq-finish", move || finisher.run())?;
+        let end = self.until_done();
+        self.shared.pool.close();
+        self.shared.finished.close();
+        let summary = finisher.join().unwrap_or_default();
+        if self.lost_threads == 0 && self.stopping.as_ref().is_none_or(|stopping| stopping.forced.is_none()) {
+            for thread in self.threads.drain(..) {
+                let _ = thread.join();
+            }
+        }
+        // Ends with the finisher, who had the other side of the channel.
+        let _ = hooks.join();
+        self.sign_off();
+        self.shared.tell(&WorkerEvent::Stopped(summary));
+        end.map(|()| summary)
+    }
+
+    pub(super) fn start_thread(&mut self) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(spawn("jobq-run", move || execute::runner(&shared))?);
+        Ok(())
+    }
+
+    fn until_done(&mut self) -> Result<()> {
+        loop {
+            let now = self.shared.ticks.now();
+            let rung = self.shared.bell.take();
+            if rung.outside {
+                self.looks = LOOK_AGAIN.iter().rev().map(|wait| now + *wait).collect();
+            }
+            if rung.outside || rung.settled {
+                self.look();
+            }
+            while self.looks.last().is_some_and(|look| *look <= now) {
+                self.looks.pop();
+                self.look();
+            }
+            self.see_to_shutdown(now);
+            let kept = self.keep_up(now);
+            self.heed(now, kept)?;
+            self.give_back_stale(now);
+            let claimed = if self.may_claim(now) { self.claim(now) } else { Ok(()) };
+            self.heed(now, claimed)?;
+            if self.is_done() {
+                return Ok(());
+            }
+            if self.lost_threads > self.options.concurrency {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    format!(
+                        "{} handlers did not stop when they were told to; start the worker again",
+                        self.lost_threads
+                    ),
+                ));
+            }
+            let until = self.next_time(now);
+            self.shared.ticks.wait(&self.shared.bell, until);
+        }
+    }
+
+    /// Trouble with the database is waited out; a schema that has moved on is
+    /// not.
+    fn heed(&mut self, now: Instant, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Schema => Err(error),
+            Err(error) => {
+                let retry_in = self.trouble.failed(now);
+                self.upkeep.forget_leases();
+                self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
+                Ok(())
+            }
+        }
+    }
+
+    fn may_claim(&mut self, now: Instant) -> bool {
+        match self.shared.room.swap(Room::Unknown as u8, Ordering::AcqRel) {
+            full if full == Room::Full as u8 => {
+                let retry_in = self.room.failed(now);
+                let error = "the disk is full; jobs that need room wait until there is some".to_owned();
+                self.shared.tell(&WorkerEvent::Trouble { error, retry_in });
+            }
+            found if found == Room::Found as u8 && self.room.over() => self.shared.tell(&WorkerEvent::TroubleOver),
+            _ => {}
+        }
+        self.hopeful
+            && self.stopping.is_none()
+            && self.trouble.until(now).is_none()
+            && self.room.until(now).is_none()
+            && self.lost_threads <= self.options.concurrency
+    }
+
+    /// Looks whether there is work, and takes as much as there is place for.
+    fn claim(&mut self, now: Instant) -> Result<()> {
+        let load = self.shared.pool.load();
+        let pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let ahead = pace.ahead(self.options.concurrency.saturating_sub(self.upkeep.long_runs));
+        drop(pace);
+        let place = (load.idle_threads + ahead).saturating_sub(load.waiting);
+        let enough = load.waiting > ahead / 2 && load.waiting >= load.idle_threads;
+        if place == 0 || enough || load.held > MOST_UNSETTLED {
+            return Ok(());
+        }
+        // A look takes no lock, so it costs other processes nothing.
+        if !self.backlog {
+            let outlook = self.shared.queue.store().outlook(&self.types)?;
+            self.upkeep.next_at(&outlook, now, &self.shared);
+            if outlook.decided {
+                self.take_over()?;
+            }
+            if !outlook.claimable {
+                self.worked();
+                self.nothing_there();
+                return Ok(());
+            }
+        }
+        let limit = u32::try_from(place).unwrap_or(u32::MAX);
+        let request = ClaimRequest { owner: self.shared.lock.owner().clone(), types: self.types.clone(), limit };
+        let claimed = self.shared.queue.store().claim(request)?;
+        self.worked();
+        self.backlog = claimed.len() == place;
+        if self.backlog {
+            self.watch.turn_off(&self.shared.queue);
+        } else if claimed.is_empty() {
+            self.nothing_there();
+        }
+        let since = self.shared.ticks.now();
+        let claims = claimed.into_iter().map(|claimed| claim(claimed, since)).collect();
+        self.shared.pool.add(claims, ahead / 2);
+        Ok(())
+    }
+
+    /// Before waiting for hints, one more look: what came before the watch was
+    /// on has made no sound.
+    fn nothing_there(&mut self) {
+        self.backlog = false;
+        self.hopeful = !self.options.drain && self.watch.turn_on(&self.shared.queue);
+        if self.hopeful {
+            self.shared.bell.ring();
+        }
+    }
+
+    /// There may be something to claim.
+    pub(super) fn look(&mut self) {
+        self.hopeful = true;
+    }
+
+    fn worked(&mut self) {
+        if self.trouble.over() {
+            self.shared.tell(&WorkerEvent::TroubleOver);
+        }
+    }
+
+    /// Jobs that were decided by someone who is gone: no handler runs.
+    fn take_over(&mut self) -> Result<()> {
+        let taken = self.shared.queue.store().take_over(self.shared.lock.owner().clone(), 64)?;
+        for ClaimedJob { lease, job } in taken {
+            let run = Arc::new(Run::new(lease));
+            self.shared.pool.hold(&run);
+            let applier = Arc::clone(&self.shared.files) as _;
+            self.shared.finished.push(Finished::without_running(run, Arc::new(job), None, Step::Apply(applier)));
+        }
+        Ok(())
+    }
+
+    /// What was claimed ahead and has not started in time goes back, so that it
+    /// does not wait here while another worker is idle.
+    fn give_back_stale(&self, now: Instant) {
+        let stopping = self.stopping.is_some();
+        let before = if stopping { now } else { now.checked_sub(STALE).unwrap_or(now) };
+        for Claim { run, job, .. } in self.shared.pool.take_waiting(before, stopping) {
+            self.shared.finished.push(Finished::without_running(run, Arc::new(job), None, Step::Release));
+        }
+    }
+
+    fn see_to_shutdown(&mut self, now: Instant) {
+        let requests = self.shutdown.requests();
+        if requests == 0 {
+            return;
+        }
+        let running = self.shared.pool.running();
+        let stopping = self.stopping.get_or_insert_with(|| {
+            self.shared.shutting_down.store(true, Ordering::Release);
+            Stopping { since: now, said: now.checked_sub(SAY_AGAIN).unwrap_or(now), forced: None }
+        });
+        let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
+        if stopping.forced.is_none() && (requests > 1 || out_of_patience) {
+            stopping.forced = Some(now);
+            self.shared.finished.hurry();
+            for running in &running {
+                running.run.tell_to_stop(Stop::ShutDown);
+            }
+        }
+        if stopping.forced.is_some_and(|forced| now >= forced + OBEY) {
+            for running in running {
+                abandon(&self.shared, running, Step::Release);
+            }
+        } else if !running.is_empty() && now >= stopping.said + SAY_AGAIN {
+            stopping.said = now;
+            let waiting_for = running.iter().map(|running| running.job.id.clone()).collect();
+            self.shared.tell(&WorkerEvent::Stopping { waiting_for });
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let load = self.shared.pool.load();
+        let drained = self.options.drain && !self.hopeful && self.looks.is_empty();
+        load.held == 0 && load.running == 0 && (self.stopping.is_some() || drained)
+    }
+
+    fn next_time(&self, now: Instant) -> Instant {
+        let mut times = vec![self.upkeep.next(now, &self.shared, &self.options)];
+        times.extend(self.looks.last());
+        times.extend(self.trouble.until(now));
+        times.extend(self.room.until(now));
+        times.extend(self.shared.pool.oldest().map(|since| since + STALE));
+        if let Some(stopping) = &self.stopping {
+            times.push(stopping.said + SAY_AGAIN);
+            times.extend(stopping.forced.map(|forced| forced + OBEY));
+            times.extend(self.options.grace.map(|grace| stopping.since + grace));
+        }
+        times.into_iter().filter(|time| *time > now).min().unwrap_or(now + self.options.poll_interval)
+    }
+}
+
+fn claim(claimed: ClaimedJob, since: Instant) -> Claim {
+    Claim { run: Arc::new(Run::new(claimed.lease)), job: claimed.job, since }
+}
+
+/// Gives a running job up: its end is told without it, and what its handler
+/// still returns is dropped.
+pub(super) fn abandon(shared: &Shared, running: super::pool::Running, step: Step) {
+    if running.run.abandoned.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    shared.pool.returned(&running.run);
+    let mut end = Finished::without_running(running.run, running.job, Some(running.slot), step);
+    end.duration = shared.ticks.now().saturating_duration_since(running.started);
+    if let Step::Reschedule { failure, .. } = &end.step {
+        end.failure = Some(failure.clone());
+    }
+    shared.finished.push(end);
+}
+
+fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot start a thread: {e}")))
+}

@@ -1,0 +1,186 @@
+//! One attempt: from the payload to the one step the store is asked for.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::pool::Running;
+use super::report::WorkerEvent;
+use crate::effects::{Expect, FileEffect, Files, Sight};
+use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict};
+use crate::job::Job;
+use crate::store::{Decision, Failure, Precondition, Step};
+
+/// What came of an attempt, not durable yet.
+pub(super) struct Finished {
+    pub(super) run: Arc<Run>,
+    pub(super) job: Arc<Job>,
+    pub(super) slot: Option<usize>,
+    pub(super) step: Step,
+    pub(super) result: Option<String>,
+    pub(super) failure: Option<Failure>,
+    pub(super) duration: Duration,
+    /// There was no room on the disk.
+    pub(super) disk_full: bool,
+    /// Effects that take what is there, whatever it is.
+    take_any: Vec<usize>,
+}
+
+impl Finished {
+    /// A job that is not run, or not any more, and takes this step.
+    pub(super) fn without_running(run: Arc<Run>, job: Arc<Job>, slot: Option<usize>, step: Step) -> Self {
+        Self {
+            run,
+            job,
+            slot,
+            step,
+            result: None,
+            failure: None,
+            duration: Duration::ZERO,
+            disk_full: false,
+            take_any: Vec::new(),
+        }
+    }
+
+    /// Takes note of what is there now, where anything will do.
+    pub(super) fn look_again(&mut self, files: &Files) -> Result<(), HandlerError> {
+        let Step::Decide(decision) = &mut self.step else { return Ok(()) };
+        for index in &self.take_any {
+            let effect = &mut decision.effects[*index];
+            (effect.precondition, effect.observed) = match files.look(&effect.path)? {
+                Sight::Absent => (Precondition::Absent, None),
+                Sight::File { sha256, observed, .. } => (Precondition::Sha256(sha256), Some(observed)),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A thread that runs jobs until there are no more.
+pub(super) fn runner(shared: &Arc<Shared>) {
+    while let Some(running) = shared.pool.next(|| shared.ticks.now()) {
+        let run = Arc::clone(&running.run);
+        let finished = attempt(shared, running);
+        shared.pool.returned(&run);
+        if run.abandoned.load(Ordering::Acquire) {
+            // Given up meanwhile: its end has been told, another thread is in this one's place.
+            return;
+        }
+        shared.finished.push(finished);
+    }
+}
+
+fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
+    let Running { run, job, slot, started } = running;
+    // On record before the handler is called: if it takes the process with it, this attempt counts.
+    if let Err(error) = shared.lock.start(slot, run.lease.seq, run.lease.token) {
+        tracing::error!(job_id = job.id, %error, "cannot note that a job starts; it goes back");
+        let released = Finished::without_running(run, job, Some(slot), Step::Release);
+        return Finished { disk_full: true, ..released };
+    }
+    shared.tell(&WorkerEvent::AttemptStarted {
+        job_id: job.id.clone(),
+        job_type: job.job_type.clone(),
+        attempt: job.attempts,
+    });
+    let span = tracing::info_span!("job.execute", job_id = job.id, r#type = job.job_type, attempt = job.attempts);
+    let outcome = span.in_scope(|| perform(shared, &run, &job));
+    let duration = shared.ticks.now().saturating_duration_since(started);
+    let mut finished = Finished { duration, ..Finished::without_running(run, job, Some(slot), Step::Release) };
+    match outcome {
+        Ok((step, take_any)) => {
+            finished.take_any = take_any;
+            finished.result = match &step {
+                Step::Complete { result, .. } | Step::Decide(Decision { result, .. }) => result.clone(),
+                _ => None,
+            };
+            finished.step = step;
+        }
+        Err(error) => {
+            finished.disk_full = error.verdict == Verdict::DiskFull;
+            finished.step = step_after(&error, &finished.run, &finished.job);
+            finished.failure = Some(error.failure);
+        }
+    }
+    finished
+}
+
+/// The handler, and what it returned made ready to be recorded.
+fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec<usize>), HandlerError> {
+    let handler = shared.registry.get(&job.job_type).ok_or_else(|| {
+        HandlerError::retry(format_args!("no handler for {}", job.job_type)).with_code("internal_error")
+    })?;
+    let ctx = Context::of(
+        job,
+        Arc::clone(run),
+        Arc::clone(&shared.queue),
+        Arc::clone(&shared.files),
+        Arc::clone(&shared.shutting_down),
+    );
+    let prepared = catch_unwind(AssertUnwindSafe(|| handler.run(&ctx, job))).unwrap_or_else(|panic| {
+        Err(HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())))
+            .with_code("handler_panic"))
+    })?;
+    prepare(shared, job, prepared)
+}
+
+fn prepare(shared: &Shared, job: &Job, prepared: Prepared) -> Result<(Step, Vec<usize>), HandlerError> {
+    let mut follow_ups = Vec::with_capacity(prepared.follow_ups.len());
+    for follow_up in prepared.follow_ups {
+        let mut follow_up = shared.queue.prepare(follow_up).map_err(|e| e.context("follow-up job"))?;
+        // One cause, from the first job to the last.
+        follow_up.correlation_id = follow_up.correlation_id.or_else(|| job.correlation_id.clone());
+        follow_ups.push(follow_up);
+    }
+    if prepared.effects.is_empty() {
+        return Ok((Step::Complete { result: prepared.result, follow_ups }, Vec::new()));
+    }
+    let mut effects = Vec::with_capacity(prepared.effects.len());
+    let (mut paths, mut take_any) = (HashSet::new(), Vec::new());
+    for (index, effect) in prepared.effects.into_iter().enumerate() {
+        let expect = match &effect {
+            FileEffect::Put { expect, .. } | FileEffect::Remove { expect, .. } => expect,
+        };
+        if *expect == Expect::Any {
+            take_any.push(index);
+        }
+        let effect = shared.files.plan(effect)?;
+        if !paths.insert(effect.path.clone()) {
+            let twice = format!("its outcome names {} twice", effect.path);
+            return Err(HandlerError::permanent(twice).with_code("internal_error"));
+        }
+        effects.push(effect);
+    }
+    Ok((Step::Decide(Decision { result: prepared.result, effects, follow_ups }), take_any))
+}
+
+/// What an error leads to. Why the handler was told to stop says more than what
+/// it made of that.
+fn step_after(error: &HandlerError, run: &Run, job: &Job) -> Step {
+    match (run.stop(), error.verdict) {
+        (Some(Stop::Cancelled), _) | (_, Verdict::Cancelled) => Step::AcknowledgeCancel,
+        (Some(Stop::ShutDown), _) | (_, Verdict::Release | Verdict::DiskFull) => Step::Release,
+        (_, Verdict::Permanent) => Step::Fail(error.failure.clone()),
+        (_, Verdict::Retry(after)) => Step::Reschedule {
+            failure: error.failure.clone(),
+            delay: after.unwrap_or_else(|| job.backoff().delay(job.attempts, fastrand::f64())),
+        },
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// When a handler that was told to stop is no longer waited for.
+pub(super) fn given_up_at(deadline: Instant) -> Instant {
+    deadline + Duration::from_secs(5)
+}

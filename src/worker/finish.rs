@@ -1,0 +1,329 @@
+//! Taking ends to the store: as many as there are in one transaction, kept and
+//! tried again for as long as the database fails.
+//!
+//! A job with file effects goes through twice. What is decided in one round is
+//! applied in the next, together with what is decided then, so two steps cost
+//! latency and not twice the fsyncs.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::execute::Finished;
+use super::hooks::Call;
+use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
+use super::trouble::Trouble;
+use super::{Room, Shared};
+use crate::error::{Error, ErrorKind, Result};
+use crate::handler::HandlerError;
+use crate::state::Status;
+use crate::store::{Application, Applier, Beat, Ending, Failure, Settled, Step, Store as _};
+
+/// How long a decision waits for a path that another job is at work on.
+const BUSY_PATH: Duration = Duration::from_millis(50);
+
+/// Where ends wait for the finisher.
+#[derive(Default)]
+pub(super) struct Inbox {
+    state: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    ends: Vec<Finished>,
+    closed: bool,
+    /// Not to be tried again for ever: the worker is told to go at once.
+    hurry: bool,
+}
+
+impl Inbox {
+    pub(super) fn push(&self, finished: Finished) {
+        let mut state = self.lock();
+        state.ends.push(finished);
+        if state.ends.len() == 1 {
+            self.changed.notify_one();
+        }
+    }
+
+    /// No more ends will come.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn hurry(&self) {
+        self.lock().hurry = true;
+        self.changed.notify_one();
+    }
+
+    /// What has come, after waiting for it until then at most; `None` when no
+    /// more will come.
+    fn take(&self, until: Option<Instant>) -> Option<Vec<Finished>> {
+        let mut state = self.lock();
+        while state.ends.is_empty() && !state.closed {
+            let left = until.map_or(Duration::from_secs(3600), |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Some(Vec::new());
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.ends.is_empty() { None } else { Some(std::mem::take(&mut state.ends)) }
+    }
+
+    /// Waits; false if there is no time for it.
+    fn pause(&self, time: Duration) -> bool {
+        let state = self.lock();
+        let waited = self.changed.wait_timeout_while(state, time, |state| !state.hurry);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.hurry
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that settles what the runners finish.
+pub(super) struct Finisher {
+    shared: Arc<Shared>,
+    applier: Arc<dyn Applier>,
+    hooks: Sender<Call>,
+    summary: WorkerSummary,
+    /// Decided, to be applied in the next round.
+    decided: Vec<Finished>,
+    /// To be decided again when a path is free.
+    postponed: Vec<Finished>,
+}
+
+impl Finisher {
+    pub(super) fn new(shared: Arc<Shared>, hooks: Sender<Call>) -> Self {
+        let applier: Arc<dyn Applier> = Arc::clone(&shared.files) as _;
+        Self { shared, applier, hooks, summary: WorkerSummary::default(), decided: Vec::new(), postponed: Vec::new() }
+    }
+
+    pub(super) fn run(mut self) -> WorkerSummary {
+        loop {
+            let now = Instant::now();
+            let until = match (self.decided.is_empty(), self.postponed.is_empty()) {
+                (false, _) => Some(now),
+                (true, false) => Some(now + BUSY_PATH),
+                (true, true) => None,
+            };
+            let come = self.shared.finished.take(until);
+            if come.is_none() && self.decided.is_empty() && self.postponed.is_empty() {
+                return self.summary;
+            }
+            let mut round = std::mem::take(&mut self.decided);
+            round.append(&mut self.postponed);
+            round.extend(come.unwrap_or_default());
+            if !self.round(round) {
+                return self.summary;
+            }
+        }
+    }
+
+    /// One transaction. False when it had to be left undone.
+    fn round(&mut self, mut round: Vec<Finished>) -> bool {
+        self.seal_stage(&mut round);
+        self.flush_progress(&round);
+        let mut trouble = Trouble::default();
+        let answers = loop {
+            let steps = round.iter().map(|end| (end.run.lease.clone(), end.step.clone())).collect();
+            match self.shared.queue.store().settle(steps) {
+                Ok(answers) => break answers,
+                Err(error) if is_about_one(&error) => break self.one_by_one(&round),
+                Err(error) if error.kind() == ErrorKind::Schema => return leave(&round, &error),
+                Err(error) => {
+                    let retry_in = trouble.failed(self.shared.ticks.now());
+                    self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
+                    if !self.shared.finished.pause(retry_in) {
+                        return leave(&round, &error);
+                    }
+                }
+            }
+        };
+        if trouble.over() {
+            self.shared.tell(&WorkerEvent::TroubleOver);
+        }
+        self.take_note(&round);
+        for (end, answer) in round.into_iter().zip(answers) {
+            self.answered(end, answer);
+        }
+        self.shared.bell.ring_settled();
+        true
+    }
+
+    /// What the dispatcher goes by: how long attempts take, and whether there is
+    /// room on the disk.
+    fn take_note(&self, round: &[Finished]) {
+        let mut pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        for end in round.iter().filter(|end| end.slot.is_some() && !matches!(end.step, Step::Apply(_))) {
+            pace.took(end.duration);
+        }
+        if round.iter().any(|end| end.disk_full) {
+            self.shared.room.store(Room::Full as u8, Ordering::Release);
+        } else if round.iter().any(|end| matches!(end.step, Step::Apply(_))) {
+            self.shared.room.store(Room::Found as u8, Ordering::Release);
+        }
+    }
+
+    /// One of them makes the whole transaction fail: each by itself.
+    fn one_by_one(&self, round: &[Finished]) -> Vec<Result<Settled>> {
+        round.iter().map(|end| self.shared.queue.store().one(end.run.lease.clone(), end.step.clone())).collect()
+    }
+
+    /// What is about to be decided must be durable in the stage. If it is not,
+    /// none of it is decided.
+    fn seal_stage(&self, round: &mut [Finished]) {
+        let new = |end: &&mut Finished| matches!(end.step, Step::Decide(_));
+        if !round.iter_mut().any(|end| new(&end)) {
+            return;
+        }
+        let Err(error) = self.shared.files.sync_stage() else { return };
+        let error = HandlerError::from(error);
+        for end in round.iter_mut().filter(|end| new(end)) {
+            end.disk_full = matches!(error.verdict, crate::handler::Verdict::DiskFull);
+            end.step = if end.disk_full {
+                Step::Release
+            } else {
+                let delay = end.job.backoff().delay(end.job.attempts, fastrand::f64());
+                Step::Reschedule { failure: error.failure.clone(), delay }
+            };
+            end.failure = Some(error.failure.clone());
+        }
+    }
+
+    /// The last progress of a job is never lost.
+    fn flush_progress(&self, round: &[Finished]) {
+        let beats: Vec<Beat> = round
+            .iter()
+            .filter_map(|end| {
+                let progress = end.run.take_progress(true)?;
+                Some(Beat { lease: end.run.lease.clone(), progress: Some(progress), checkpoint: None })
+            })
+            .collect();
+        if !beats.is_empty()
+            && let Err(error) = self.shared.queue.store().heartbeat(beats)
+        {
+            tracing::warn!(%error, "the last progress of some jobs could not be written");
+        }
+    }
+
+    fn answered(&mut self, mut end: Finished, answer: Result<Settled>) {
+        let settled = match answer {
+            Ok(settled) => settled,
+            Err(error) => return self.refused(end, error),
+        };
+        let how = match (&end.step, settled) {
+            (_, Settled::Ended(Ending::Cancelled)) => AttemptEnd::Cancelled,
+            (_, Settled::Ended(Ending::Failed)) => AttemptEnd::Failed,
+            (Step::Decide(_), Settled::Ended(Ending::Done)) => {
+                self.shared.tell(&WorkerEvent::Decided { job_id: end.job.id.clone() });
+                end.step = Step::Apply(Arc::clone(&self.applier));
+                self.decided.push(end);
+                return;
+            }
+            (Step::Reschedule { .. }, _) => AttemptEnd::Rescheduled,
+            (Step::Fail(_), _) => AttemptEnd::Failed,
+            (Step::Release, _) => AttemptEnd::Released,
+            (_, Settled::Applied(Application::Conflict(message))) => {
+                end.failure = Some(Failure::new("conflict", message));
+                AttemptEnd::Failed
+            }
+            (_, Settled::Applied(Application::Deferred(message))) => {
+                end.failure = Some(Failure::new("deferred", message));
+                AttemptEnd::Deferred
+            }
+            (_, Settled::Ended(Ending::Done) | Settled::Applied(Application::Completed)) => AttemptEnd::Completed,
+        };
+        self.ended(end, how);
+    }
+
+    /// The store did not take the step.
+    fn refused(&mut self, mut end: Finished, error: Error) {
+        match error.kind() {
+            ErrorKind::LeaseLost | ErrorKind::NotFound => {
+                end.failure = Some(Failure::new("lease_lost", error.to_string()));
+                self.ended(end, AttemptEnd::LeaseLost);
+            }
+            // The job that was in the way may change what is there.
+            ErrorKind::PathBusy => match end.look_again(&self.shared.files) {
+                Ok(()) => self.postponed.push(end),
+                Err(error) => {
+                    end.step = Step::Fail(error.failure.clone());
+                    end.failure = Some(error.failure);
+                    self.postponed.push(end);
+                }
+            },
+            ErrorKind::Busy | ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::ReadOnly | ErrorKind::OutcomeUnknown => {
+                self.postponed.push(end);
+            }
+            // What was to be decided or queued is not possible: the attempt has failed.
+            _ if matches!(end.step, Step::Decide(_) | Step::Complete { .. }) => {
+                let failure = Failure::new("invalid_outcome", error.to_string());
+                end.failure = Some(failure.clone());
+                end.step = Step::Fail(failure);
+                self.postponed.push(end);
+            }
+            _ => {
+                tracing::error!(job_id = end.job.id, %error, "a job cannot be brought to its end; its lease will run out");
+                end.failure = Some(Failure::new("internal_error", error.to_string()));
+                self.ended(end, AttemptEnd::LeaseLost);
+            }
+        }
+    }
+
+    fn ended(&mut self, end: Finished, how: AttemptEnd) {
+        // A job that is still to be applied, by someone or after a retry, needs what is staged for it.
+        let keeps_stage =
+            how == AttemptEnd::Deferred || (how == AttemptEnd::Failed && matches!(end.step, Step::Apply(_)));
+        if !keeps_stage && end.run.staged.load(Ordering::Relaxed) > 0 {
+            self.shared.files.discard(&end.run.lease);
+        }
+        self.shared.pool.settled(&end.run, end.slot);
+        self.summary.count(how);
+        let failure = if how == AttemptEnd::Completed { None } else { end.failure };
+        self.shared.tell(&WorkerEvent::Attempt(AttemptReport {
+            job_id: end.job.id.clone(),
+            job_type: end.job.job_type.clone(),
+            attempt: end.job.attempts,
+            retries: end.job.attempts.saturating_sub(1),
+            duration: end.duration,
+            outcome: how,
+            status: status_after(how),
+            error: failure.clone(),
+            correlation_id: end.job.correlation_id.clone(),
+        }));
+        if matches!(how, AttemptEnd::Completed | AttemptEnd::Failed)
+            && let Some(handler) = self.shared.registry.get(&end.job.job_type)
+        {
+            let failure = (how == AttemptEnd::Failed)
+                .then(|| failure.unwrap_or_else(|| Failure::new("internal_error", "the job failed")));
+            let call = Call { handler: Arc::clone(handler), job: end.job, result: end.result, failure };
+            // The other side goes last.
+            let _ = self.hooks.send(call);
+        }
+    }
+}
+
+fn leave(round: &[Finished], error: &Error) -> bool {
+    tracing::error!(jobs = round.len(), %error, "ends could not be recorded; other workers will run or apply these jobs");
+    false
+}
+
+/// An error that one step brings on all, as opposed to trouble with the database.
+fn is_about_one(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
+}
+
+fn status_after(end: AttemptEnd) -> Option<Status> {
+    match end {
+        AttemptEnd::Completed => Some(Status::Completed),
+        AttemptEnd::Rescheduled | AttemptEnd::Released => Some(Status::Pending),
+        AttemptEnd::Failed => Some(Status::Failed),
+        AttemptEnd::Cancelled => Some(Status::Cancelled),
+        AttemptEnd::Deferred => Some(Status::Claimed),
+        AttemptEnd::LeaseLost => None,
+    }
+}

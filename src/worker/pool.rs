@@ -1,0 +1,230 @@
+//! What this worker has claimed: jobs that wait for a thread, jobs that run,
+//! and jobs whose end is not durable yet.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::wake::Bell;
+use crate::handler::Run;
+use crate::job::Job;
+
+/// How long a suspect waits for the others to end before it runs beside them.
+const ISOLATE: Duration = Duration::from_secs(1);
+
+/// A claimed job that has not started.
+pub(super) struct Claim {
+    pub(super) run: Arc<Run>,
+    pub(super) job: Job,
+    pub(super) since: Instant,
+}
+
+impl Claim {
+    /// On its last attempt, and it lost its worker before: perhaps it is what
+    /// ends workers. It runs alone, so that nobody else loses an attempt to it.
+    fn is_suspect(&self) -> bool {
+        self.job.attempts > 1
+            && self.job.attempts >= self.job.max_attempts
+            && self.job.last_error.as_deref().is_some_and(|error| error.starts_with("worker_lost"))
+    }
+}
+
+/// A job that runs.
+#[derive(Clone)]
+pub(super) struct Running {
+    pub(super) run: Arc<Run>,
+    pub(super) job: Arc<Job>,
+    pub(super) slot: usize,
+    pub(super) started: Instant,
+}
+
+impl Running {
+    /// When it has taken as long as it may.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let timeout = self.job.timeout.and_then(|millis| u64::try_from(millis).ok())?;
+        self.started.checked_add(Duration::from_millis(timeout))
+    }
+}
+
+pub(super) struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    bell: Arc<Bell>,
+    lease: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Claim>,
+    running: Vec<Running>,
+    /// Everything claimed whose end is not durable, by seq and token.
+    held: HashMap<(i64, i64), Arc<Run>>,
+    idle_threads: usize,
+    free_slots: Vec<usize>,
+    slots: usize,
+    /// A suspect runs, and nobody beside it.
+    alone: bool,
+    /// Ring when no more than this many wait.
+    refill_at: usize,
+    closed: bool,
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) idle_threads: usize,
+    pub(super) waiting: usize,
+    pub(super) running: usize,
+    pub(super) held: usize,
+}
+
+impl Pool {
+    pub(super) fn new(bell: Arc<Bell>, lease: Duration) -> Self {
+        Self { state: Mutex::default(), work: Condvar::new(), bell, lease }
+    }
+
+    pub(super) fn load(&self) -> Load {
+        let state = self.lock();
+        Load {
+            idle_threads: state.idle_threads,
+            waiting: state.waiting.len(),
+            running: state.running.len(),
+            held: state.held.len(),
+        }
+    }
+
+    /// Puts claimed jobs before the threads.
+    pub(super) fn add(&self, claims: Vec<Claim>, refill_at: usize) {
+        let mut state = self.lock();
+        state.refill_at = refill_at;
+        for claim in claims {
+            state.hold(&claim.run);
+            state.waiting.push_back(claim);
+        }
+        drop(state);
+        self.work.notify_all();
+    }
+
+    /// Holds a job that needs no thread: decided, to be applied.
+    pub(super) fn hold(&self, run: &Arc<Run>) {
+        self.lock().hold(run);
+    }
+
+    /// The next job for a thread; `None` when it should end.
+    pub(super) fn next(&self, now: impl Fn() -> Instant) -> Option<Running> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(claim) = state.pop(now(), self.lease) {
+                let low = state.waiting.len() == state.refill_at;
+                let running = state.start(claim, now());
+                drop(state);
+                if low {
+                    self.bell.ring();
+                }
+                return Some(running);
+            }
+            state.idle_threads += 1;
+            if state.waiting.is_empty() {
+                self.bell.ring();
+            }
+            let wait = if state.waiting.is_empty() { Duration::from_secs(3600) } else { ISOLATE };
+            state = self.work.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            state.idle_threads -= 1;
+        }
+    }
+
+    /// A handler has returned; what it returned is not durable yet.
+    pub(super) fn returned(&self, run: &Arc<Run>) {
+        let mut state = self.lock();
+        state.running.retain(|running| !Arc::ptr_eq(&running.run, run));
+    }
+
+    /// A job's end is durable, or it is no longer ours: its slot is free.
+    pub(super) fn settled(&self, run: &Arc<Run>, slot: Option<usize>) {
+        let mut state = self.lock();
+        state.held.remove(&(run.lease.seq, run.lease.token));
+        if let Some(slot) = slot {
+            state.free_slots.push(slot);
+            if state.started() == 0 {
+                state.alone = false;
+                self.work.notify_all();
+            }
+        }
+        if state.held.is_empty() {
+            self.bell.ring();
+        }
+    }
+
+    /// Takes out what has waited since before this time, to be given back.
+    /// A suspect is expected to wait, and keeps the others waiting.
+    pub(super) fn take_waiting(&self, before: Instant, suspects_too: bool) -> Vec<Claim> {
+        let mut state = self.lock();
+        let stays = |first: &Claim| first.since > before || (first.is_suspect() && !suspects_too);
+        if state.waiting.front().is_none_or(stays) {
+            return Vec::new();
+        }
+        state.waiting.drain(..).collect()
+    }
+
+    /// When the first in line was claimed.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.lock().waiting.front().map(|claim| claim.since)
+    }
+
+    pub(super) fn running(&self) -> Vec<Running> {
+        self.lock().running.clone()
+    }
+
+    pub(super) fn held(&self) -> Vec<Arc<Run>> {
+        self.lock().held.values().cloned().collect()
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn hold(&mut self, run: &Arc<Run>) {
+        self.held.insert((run.lease.seq, run.lease.token), Arc::clone(run));
+    }
+
+    /// Jobs that have started and whose end is not durable.
+    fn started(&self) -> usize {
+        self.slots - self.free_slots.len()
+    }
+
+    fn pop(&mut self, now: Instant, lease: Duration) -> Option<Claim> {
+        let first = self.waiting.front()?;
+        let waited = now.saturating_duration_since(first.since);
+        // A process that was stopped for a while may have lost it; the dispatcher gives it back.
+        if self.alone || waited >= lease {
+            return None;
+        }
+        if first.is_suspect() {
+            if self.started() > 0 && waited < ISOLATE {
+                return None;
+            }
+            self.alone = true;
+        }
+        self.waiting.pop_front()
+    }
+
+    fn start(&mut self, claim: Claim, now: Instant) -> Running {
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots - 1
+        });
+        let running = Running { run: claim.run, job: Arc::new(claim.job), slot, started: now };
+        self.running.push(running.clone());
+        running
+    }
+}

@@ -1,0 +1,214 @@
+//! What a worker does besides claiming: signs of life, taking back from the
+//! dead, cancels, timeouts, progress.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::dispatch::{Dispatcher, abandon};
+use super::execute::given_up_at;
+use super::pace::STALE;
+use super::report::WorkerEvent;
+use super::{Shared, WorkerOptions};
+use crate::effects;
+use crate::error::Result;
+use crate::handler::Stop;
+use crate::liveness::{self, LeaseWatch};
+use crate::store::{Beat, DeadOwner, HeldLease, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _};
+
+/// When what is due, and what has been seen.
+pub(super) struct Upkeep {
+    sweep_at: Instant,
+    beat_at: Instant,
+    /// When the next delayed job falls due.
+    due_at: Option<Instant>,
+    leases: LeaseWatch,
+    stage_swept: bool,
+    unknown_types: HashSet<String>,
+    /// Threads whose jobs are not short.
+    pub(super) long_runs: usize,
+}
+
+impl Upkeep {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            sweep_at: now,
+            beat_at: now,
+            due_at: None,
+            leases: LeaseWatch::default(),
+            stage_swept: false,
+            unknown_types: HashSet::new(),
+            long_runs: 0,
+        }
+    }
+
+    /// While the database cannot be written, silence says nothing.
+    pub(super) fn forget_leases(&mut self) {
+        self.leases = LeaseWatch::default();
+    }
+
+    pub(super) fn next_at(&mut self, outlook: &Outlook, now: Instant, shared: &Shared) {
+        self.due_at = outlook.next_at.map(|at| {
+            let wait = at.saturating_sub(shared.queue.now()).max(0);
+            now + Duration::from_millis(u64::try_from(wait).unwrap_or(0).min(86_400_000))
+        });
+    }
+
+    /// When there is something to do again.
+    pub(super) fn next(&self, now: Instant, shared: &Shared, options: &WorkerOptions) -> Instant {
+        let mut next = self.sweep_at.min(self.beat_at).min(now + options.poll_interval);
+        next = self.due_at.map_or(next, |due| next.min(due));
+        for running in shared.pool.running() {
+            let times = [
+                running.run.progress_due(),
+                running.deadline().map(|at| if at > now { at } else { given_up_at(at) }),
+                Some(running.started + STALE).filter(|at| *at > now),
+            ];
+            next = times.into_iter().flatten().fold(next, Instant::min);
+        }
+        next.max(now + Duration::from_millis(1))
+    }
+}
+
+impl Dispatcher {
+    pub(super) fn keep_up(&mut self, now: Instant) -> Result<()> {
+        if self.upkeep.due_at.is_some_and(|due| due <= now) {
+            self.upkeep.due_at = None;
+            self.look();
+        }
+        self.watch_runs(now);
+        if self.trouble.until(now).is_some() {
+            return Ok(());
+        }
+        self.beat(now)?;
+        if now < self.upkeep.sweep_at {
+            return Ok(());
+        }
+        self.upkeep.sweep_at = now + self.options.poll_interval;
+        self.look();
+        self.pass_on_cancels()?;
+        self.reclaim(now)?;
+        self.name_unknown_types()
+    }
+
+    /// Timeouts, and how many threads are busy with jobs that are not short.
+    fn watch_runs(&mut self, now: Instant) {
+        self.upkeep.long_runs = 0;
+        for running in self.shared.pool.running() {
+            self.upkeep.long_runs += usize::from(now.saturating_duration_since(running.started) >= STALE);
+            let Some(deadline) = running.deadline().filter(|at| *at <= now) else { continue };
+            running.run.tell_to_stop(Stop::TimedOut);
+            if now < given_up_at(deadline) {
+                continue;
+            }
+            let (job_id, job_type) = (running.job.id.clone(), running.job.job_type.clone());
+            tracing::error!(
+                job_id,
+                job_type,
+                "a handler did not stop at its timeout; its job is given up, its thread replaced"
+            );
+            let delay = running.job.backoff().delay(running.job.attempts, fastrand::f64());
+            let failure = crate::handler::timed_out().failure;
+            abandon(&self.shared, running, Step::Reschedule { failure, delay });
+            self.lost_threads += 1;
+            self.shared.tell(&WorkerEvent::ThreadLost { job_id, job_type });
+            if let Err(error) = self.start_thread() {
+                tracing::error!(%error, "a lost thread could not be replaced");
+            }
+        }
+    }
+
+    /// Signs of life for everything that is claimed, and progress that waits.
+    fn beat(&mut self, now: Instant) -> Result<()> {
+        let all = now >= self.upkeep.beat_at;
+        if all {
+            self.upkeep.beat_at = now + self.options.lease / 10;
+        }
+        let runs = self.shared.pool.held();
+        let mut beats = Vec::new();
+        for run in &runs {
+            let progress = run.take_progress(false);
+            if all || progress.is_some() {
+                beats.push((run, Beat { lease: run.lease.clone(), progress, checkpoint: None }));
+            }
+        }
+        if beats.is_empty() {
+            return Ok(());
+        }
+        let (runs, beats): (Vec<_>, Vec<_>) = beats.into_iter().unzip();
+        for (run, pulse) in runs.into_iter().zip(self.shared.queue.store().heartbeat(beats)?) {
+            match pulse {
+                Pulse::Alive => {}
+                Pulse::CancelRequested => run.tell_to_stop(Stop::Cancelled),
+                Pulse::Lost => run.tell_to_stop(Stop::Lost),
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on_cancels(&self) -> Result<()> {
+        let held = self.shared.pool.held();
+        if held.is_empty() {
+            return Ok(());
+        }
+        let asked = self.shared.queue.store().cancel_requests(&self.shared.lock.owner().locked_by)?;
+        for run in held {
+            if asked.contains(&(run.lease.seq, run.lease.token)) {
+                run.tell_to_stop(Stop::Cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what dead owners had, and leases that have stood still.
+    fn reclaim(&mut self, now: Instant) -> Result<()> {
+        let own = &self.shared.lock.owner().locked_by;
+        let store = self.shared.queue.store();
+        let others: Vec<HeldLease> = store.leases()?.into_iter().filter(|lease| lease.locked_by != *own).collect();
+        let lapsed = self.upkeep.leases.look(&others, self.options.lease, now);
+        let mut done = Reclaimed::default();
+        if !others.is_empty() {
+            done = liveness::sweep(store, &self.shared.queue.owners_folder())?;
+        }
+        if !lapsed.is_empty() {
+            let more = store.reclaim(Reclaim { dead: Vec::new(), lapsed })?;
+            done.pending.extend(more.pending);
+            done.failed.extend(more.failed);
+            done.cancelled.extend(more.cancelled);
+            done.unowned.extend(more.unowned);
+        }
+        let found = done != Reclaimed::default();
+        if found {
+            self.shared.tell(&WorkerEvent::Reclaimed(done));
+        }
+        if found || !self.upkeep.stage_swept {
+            self.upkeep.stage_swept = true;
+            let planned = &mut |job: &str, stage: &str| self.shared.queue.store().is_planned(job, stage);
+            let swept = effects::sweep_stage(self.shared.queue.state_folder(), own, planned);
+            // Litter harms nobody; the next sweep may do better.
+            if let Err(error) = swept {
+                tracing::warn!(%error, "what dead workers left in the stage could not be swept");
+            }
+        }
+        Ok(())
+    }
+
+    fn name_unknown_types(&mut self) -> Result<()> {
+        for job_type in self.shared.queue.store().waiting_types()? {
+            if self.shared.registry.get(&job_type).is_none() && self.upkeep.unknown_types.insert(job_type.clone()) {
+                self.shared.tell(&WorkerEvent::UnknownType { job_type });
+            }
+        }
+        Ok(())
+    }
+
+    /// The last thing: what is still claimed goes back, and the lock file with
+    /// it. If that fails, the lock tells others that this process is gone.
+    pub(super) fn sign_off(&self) {
+        let owner = self.shared.lock.owner();
+        let me = DeadOwner { locked_by: owner.locked_by.clone(), started: None };
+        match self.shared.queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
+            Ok(_) => self.shared.lock.remove(),
+            Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a worker costs as a process: pickup, idle CPU, memory.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use crate::child::now;
+use crate::{Noop, Sizes, bounded, fill, open};
+
+fn start(part: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["child", part])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines)
+}
+
+fn stop(mut child: Child) {
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+/// From the return of an enqueue to the call of the handler in another process.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a second or so")]
+pub fn pickup(sizes: &Sizes) {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    let (child, mut lines) = start("wait", folder.path());
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let mut times = Vec::new();
+    for n in 0..sizes.pickups {
+        // Apart, so that the worker has gone back to sleep.
+        std::thread::sleep(Duration::from_millis(20));
+        queue.enqueue(Noop { n }).unwrap();
+        let queued = now();
+        let called: u128 = lines.next().unwrap().unwrap().parse().unwrap();
+        times.push(called.saturating_sub(queued) as f64 / 1e6);
+    }
+    stop(child);
+    times.sort_by(f64::total_cmp);
+    bounded("pickup by another process, p50", times[times.len() / 2], "ms", 3.0);
+    bounded("pickup by another process, p99", times[times.len() * 99 / 100], "ms", 20.0);
+}
+
+pub fn idle(sizes: &Sizes) {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    fill(&queue, 1);
+    let (child, mut lines) = start("wait", folder.path());
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let _ = lines.next();
+    std::thread::sleep(Duration::from_millis(500));
+    let before = cpu(child.id());
+    std::thread::sleep(Duration::from_secs(sizes.idle_seconds));
+    let spent = cpu(child.id()) - before;
+    stop(child);
+    bounded(&format!("idle worker, CPU in {} s", sizes.idle_seconds), spent, "ms", 20.0);
+}
+
+/// CPU time of all threads so far, in milliseconds.
+fn cpu(pid: u32) -> f64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let nanos = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    nanos.sum::<f64>() / 1e6
+}
+
+pub fn memory(sizes: &Sizes) {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path());
+    fill(&queue, sizes.many);
+    drop(queue);
+    let (mut child, mut lines) = start("drain", folder.path());
+    let mut seen = Vec::new();
+    loop {
+        if let Some(rss) = resident(child.id()) {
+            seen.push(rss);
+        }
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(lines.next().unwrap().unwrap(), format!("drained {}", sizes.many));
+    let half = seen.len() / 2;
+    let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
+    let (early, late) = (most(&seen[..half.max(1)]), most(&seen[half..]));
+    bounded(&format!("resident while draining {} no-ops", sizes.many), early.max(late), "MB", 64.0);
+    bounded("  second half against the first", late / early.max(0.1) * 100.0, "%", 105.0);
+}
+
+fn resident(pid: u32) -> Option<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| kib / 1024.0)
+}

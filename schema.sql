@@ -144,10 +144,10 @@ CREATE INDEX jobs_waiting_on ON jobs (waiting_on) WHERE waiting_on IS NOT NULL;
 -- Decided jobs whose owner is gone: to be applied by whoever comes.
 CREATE INDEX jobs_unowned ON jobs (run_at) WHERE status = 'claimed' AND locked_by IS NULL;
 
--- Uniqueness among unfinished jobs: the database refuses a second one.
+-- Uniqueness among unfinished jobs: the database refuses a second one. Told by
+-- completed_at and not by status, so that a claim does not touch this index.
 CREATE UNIQUE INDEX jobs_active_key ON jobs (type, idempotency_key)
-    WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
-      AND status IN ('pending', 'claimed');
+    WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND completed_at IS NULL;
 -- For unique = always, which also looks at finished jobs that are still kept.
 -- Default keys ("payload:" and a hash) are left out: every completed job would
 -- write to a random page of an ever larger index for the sake of a question
@@ -155,12 +155,12 @@ CREATE UNIQUE INDEX jobs_active_key ON jobs (type, idempotency_key)
 CREATE INDEX jobs_finished_key ON jobs (type, idempotency_key)
     WHERE idempotency_key IS NOT NULL AND idempotency_key <> ''
       AND (idempotency_key < 'payload:' OR idempotency_key >= 'payload;')
-      AND status NOT IN ('pending', 'claimed');
+      AND completed_at IS NOT NULL;
 
 -- Listing and counting. The rowid is the implied last column of every index,
--- so each stretch of one status, or of one type and status, is in order of seq.
+-- so each stretch of one status, or of one type, is in order of seq.
 CREATE INDEX jobs_by_status ON jobs (status);
-CREATE INDEX jobs_by_type ON jobs (type, status);
+CREATE INDEX jobs_by_type ON jobs (type);
 CREATE INDEX jobs_finished ON jobs (completed_at) WHERE completed_at IS NOT NULL;
 
 -- ---------------------------------------------------------------------------
@@ -284,7 +284,7 @@ WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
   OR (NEW.gate = 'new'
       AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
                    WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                     AND status IN ('pending', 'claimed')))
+                     AND completed_at IS NULL))
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
 END;
@@ -301,39 +301,41 @@ BEGIN
     SELECT RAISE(FAIL, 'jobq: seq, id, type, payload and created_at of a job never change; queue a new job instead');
 END;
 
+-- Written so that each usual step is found by its first words: SQLite stops at
+-- the first alternative that holds. An update that leaves status, token, owner
+-- and outcome as they are is no transition.
 CREATE TRIGGER jobs_transition BEFORE UPDATE OF status, token, locked_by, outcome ON jobs
-WHEN NOT CASE OLD.status
-    WHEN 'pending' THEN
-        -- claim: a new token, one more attempt
-        (NEW.status = 'claimed' AND NEW.token = OLD.token + 1 AND NEW.attempts = OLD.attempts + 1
-             AND NEW.locked_by IS NOT NULL AND NEW.outcome IS NULL)
-        -- cancel; or an update that leaves the state as it is
-        OR (NEW.status IN ('cancelled', 'pending') AND NEW.token = OLD.token AND NEW.outcome IS NULL)
-    WHEN 'claimed' THEN
-        -- decide, apply by its owner, or letting go of the lease
-        (NEW.token = OLD.token AND NEW.status = 'claimed'
-             AND (NEW.locked_by IS OLD.locked_by OR (NEW.locked_by IS NULL AND OLD.outcome IS NOT NULL))
-             AND (NEW.outcome IS OLD.outcome OR OLD.outcome IS NULL))
-        -- take over: only what is decided may change hands while claimed
-        OR (NEW.token = OLD.token + 1 AND NEW.status = 'claimed' AND OLD.outcome IS NOT NULL
-             AND NEW.outcome IS OLD.outcome AND NEW.attempts = OLD.attempts)
-        -- complete, fail
-        OR (NEW.token = OLD.token AND NEW.status IN ('completed', 'failed') AND NEW.outcome IS OLD.outcome)
-        -- reschedule, release, reclaim, cancel: not once it is decided
-        OR (NEW.token = OLD.token AND NEW.status IN ('pending', 'cancelled') AND OLD.outcome IS NULL
-             AND NEW.outcome IS NULL)
-    WHEN 'failed' THEN
-        -- retry; of a decided job: decided again, never pending
-        NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
-        AND (NEW.status = 'failed'
-             OR (NEW.status = 'pending' AND OLD.outcome IS NULL AND NEW.attempts = 0)
-             OR (NEW.status = 'claimed' AND OLD.outcome IS NOT NULL AND NEW.locked_by IS NULL))
-    WHEN 'cancelled' THEN
-        NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
-        AND (NEW.status = 'cancelled' OR (NEW.status = 'pending' AND NEW.attempts = 0))
-    ELSE
-        NEW.status = OLD.status AND NEW.token = OLD.token AND NEW.outcome IS OLD.outcome
-END
+WHEN NOT (
+    -- claim: a new token, one more attempt
+    (OLD.status = 'pending' AND NEW.status = 'claimed' AND NEW.token = OLD.token + 1
+        AND NEW.attempts = OLD.attempts + 1 AND NEW.locked_by IS NOT NULL AND NEW.outcome IS NULL)
+    -- complete, fail
+    OR (OLD.status = 'claimed' AND (NEW.status = 'completed' OR NEW.status = 'failed')
+        AND NEW.token = OLD.token AND NEW.outcome IS OLD.outcome)
+    -- decide, apply by its owner, or letting go of the lease
+    OR (OLD.status = 'claimed' AND NEW.status = 'claimed' AND NEW.token = OLD.token
+        AND (NEW.locked_by IS OLD.locked_by OR (NEW.locked_by IS NULL AND OLD.outcome IS NOT NULL))
+        AND (NEW.outcome IS OLD.outcome OR OLD.outcome IS NULL))
+    -- take over: only what is decided may change hands while claimed
+    OR (OLD.status = 'claimed' AND NEW.status = 'claimed' AND NEW.token = OLD.token + 1
+        AND OLD.outcome IS NOT NULL AND NEW.outcome IS OLD.outcome AND NEW.attempts = OLD.attempts)
+    -- reschedule, release, reclaim, cancel: not once it is decided
+    OR (OLD.status = 'claimed' AND (NEW.status = 'pending' OR NEW.status = 'cancelled')
+        AND NEW.token = OLD.token AND OLD.outcome IS NULL AND NEW.outcome IS NULL)
+    -- cancel; or an update that leaves the state as it is
+    OR (OLD.status = 'pending' AND (NEW.status = 'cancelled' OR NEW.status = 'pending')
+        AND NEW.token = OLD.token AND NEW.outcome IS NULL)
+    -- retry; of a decided job: decided again, never pending
+    OR (OLD.status = 'failed' AND NEW.status = 'pending' AND NEW.token = OLD.token
+        AND OLD.outcome IS NULL AND NEW.outcome IS NULL AND NEW.attempts = 0)
+    OR (OLD.status = 'failed' AND NEW.status = 'claimed' AND NEW.token = OLD.token
+        AND OLD.outcome IS NOT NULL AND NEW.outcome IS OLD.outcome AND NEW.locked_by IS NULL)
+    OR (OLD.status = 'cancelled' AND NEW.status = 'pending' AND NEW.token = OLD.token
+        AND NEW.outcome IS OLD.outcome AND NEW.attempts = 0)
+    -- finished, and it stays so
+    OR (NEW.status = OLD.status AND OLD.completed_at IS NOT NULL AND NEW.token = OLD.token
+        AND NEW.outcome IS OLD.outcome)
+)
 BEGIN
     SELECT RAISE(FAIL, 'jobq: illegal transition; the state machine is drawn in schema.sql');
 END;
@@ -343,16 +345,16 @@ CREATE TRIGGER jobs_key_taken BEFORE UPDATE OF idempotency_key ON jobs
 WHEN NEW.status IN ('pending', 'claimed')
  AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+                AND completed_at IS NULL AND seq <> NEW.seq)
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
 END;
 
-CREATE TRIGGER jobs_key_back BEFORE UPDATE OF status ON jobs
-WHEN OLD.status IN ('failed', 'cancelled') AND NEW.status <> OLD.status
+CREATE TRIGGER jobs_key_back BEFORE UPDATE OF completed_at ON jobs
+WHEN OLD.completed_at IS NOT NULL AND NEW.completed_at IS NULL
  AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
+                AND completed_at IS NULL AND seq <> NEW.seq)
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
 END;

@@ -42,6 +42,7 @@ impl Floor {
     }
 
     /// Claims and completes everything, `batch` at a time, a transaction each.
+    /// The + keeps the planner from walking all pending rows for every claim.
     pub fn drain(&self, batch: u32) -> usize {
         let mut done = 0;
         loop {
@@ -53,7 +54,7 @@ impl Floor {
                             attempts = attempts + 1
                       WHERE id IN (SELECT id FROM jobs WHERE status = 'pending'
                                     ORDER BY priority DESC, created_at LIMIT ?1)
-                        AND status = 'pending'
+                        AND +status = 'pending'
                     RETURNING id",
                 )
                 .unwrap()

@@ -35,8 +35,7 @@ pub struct Sizes {
     many: usize,
 }
 
-const WHOLE: Sizes =
-    Sizes { rounds: 5, noops: 40_000, files: 3_000, pickups: 500, idle_seconds: 20, many: 1_000_000 };
+const WHOLE: Sizes = Sizes { rounds: 5, noops: 40_000, files: 3_000, pickups: 500, idle_seconds: 20, many: 1_000_000 };
 const SHORT: Sizes = Sizes { rounds: 1, noops: 1_000, files: 100, pickups: 20, idle_seconds: 1, many: 5_000 };
 
 #[derive(Serialize, Deserialize)]

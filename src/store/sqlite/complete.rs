@@ -9,6 +9,10 @@ use crate::state::Status;
 use crate::store::{Ending, EnqueueJob, Lease};
 
 pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_ups: &[EnqueueJob]) -> Result<Ending> {
+    // Nearly always nothing is in the way, and the update itself finds that out.
+    if lease::complete_at_once(tx, lease, result)? {
+        return queue(tx, follow_ups);
+    }
     let held = lease::find(tx, lease)?;
     match held.status {
         Status::Claimed => {}
@@ -24,7 +28,11 @@ pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_
         return Ok(Ending::Cancelled);
     }
     lease::end(tx, lease, &held, End { status: Status::Completed, result, last_error: None, data: None })?;
-    // After the end: a job that queues itself again must not be its own duplicate.
+    queue(tx, follow_ups)
+}
+
+/// After the end: a job that queues itself again must not be its own duplicate.
+fn queue(tx: &Tx<'_>, follow_ups: &[EnqueueJob]) -> Result<Ending> {
     if !follow_ups.is_empty() {
         enqueue::enqueue(tx, follow_ups).map_err(|e| e.context("follow-up job"))?;
     }

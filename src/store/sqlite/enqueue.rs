@@ -59,7 +59,7 @@ pub(super) fn insert(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Enqueued> {
                            payload_hash, holds)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
          ON CONFLICT (type, idempotency_key)
-               WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND status IN ('pending', 'claimed')
+               WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND completed_at IS NULL
                DO NOTHING",
         params![
             job.id,
@@ -153,7 +153,7 @@ pub(super) fn by_active_key(tx: &Tx<'_>, job_type: &str, key: &str) -> Result<Op
     Found::query(
         tx,
         "INDEXED BY jobs_active_key WHERE type = ?1 AND idempotency_key = ?2 AND idempotency_key <> ''
-            AND status IN ('pending', 'claimed')",
+            AND completed_at IS NULL",
         params![job_type, key],
     )
 }
@@ -167,7 +167,7 @@ fn by_finished_key(tx: &Tx<'_>, job_type: &str, key: &str) -> Result<Option<Foun
     } else {
         "INDEXED BY jobs_finished_key WHERE type = ?1 AND idempotency_key = ?2 AND idempotency_key <> ''
             AND (idempotency_key < 'payload:' OR idempotency_key >= 'payload;')
-            AND status NOT IN ('pending', 'claimed') ORDER BY seq DESC LIMIT 1"
+            AND completed_at IS NOT NULL ORDER BY seq DESC LIMIT 1"
     };
     Found::query(tx, which, params![job_type, key])
 }

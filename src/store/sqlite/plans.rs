@@ -24,5 +24,6 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("list by status", by(Some(Status::Failed), None)),
         ("list by type", by(None, Some("t"))),
         ("list by status and type", by(Some(Status::Failed), Some("t"))),
+        ("list completed by type", by(Some(Status::Completed), Some("t"))),
     ]
 }

@@ -65,8 +65,8 @@ impl Job<'_> {
         }
         let mut stamps = Vec::new();
         if trouble.is_none() {
-            for (effect, next) in self.effects.iter().zip(&next) {
-                match self.carry_out(effect, next.expect("there was no trouble")) {
+            for (effect, next) in self.effects.iter().zip(&mut next) {
+                match self.carry_out(effect, next.take().expect("there was no trouble")) {
                     Ok(stamp) => stamps.push(stamp),
                     Err(found) => {
                         trouble = Some(found);

@@ -92,28 +92,27 @@ pub(super) fn name_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Whether files can be renamed from one folder to the other. The same device
-/// is not enough: a bind mount shows one device at two places that rename(2)
-/// keeps apart.
-pub(super) fn same_mount(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<bool, Errno> {
-    if Meta::of(one)?.dev != Meta::of(other)?.dev {
+/// Whether files can be renamed from one folder to a name in another. The same
+/// device is not enough: a bind mount shows one device at two places that
+/// rename(2) keeps apart, and a single file can be a mount point too.
+pub(super) fn same_mount(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &str) -> Result<bool, Errno> {
+    if Meta::of(from)?.dev != Meta::of(to)?.dev {
         return Ok(false);
     }
-    Ok(match (mount_of(one), mount_of(other)) {
-        (Some(one), Some(other)) => one == other,
-        // Too old a kernel to tell; the rename will.
-        _ => true,
-    })
+    // Unknown when the kernel is too old or nothing has that name; the rename will tell.
+    let same = |other: Option<u64>| other.is_none_or(|other| mount_of(from, "").is_none_or(|ours| ours == other));
+    Ok(same(mount_of(to, "")) && same(mount_of(to, name)))
 }
 
 #[cfg(target_os = "linux")]
-fn mount_of(folder: BorrowedFd<'_>) -> Option<u64> {
+fn mount_of(folder: BorrowedFd<'_>, name: &str) -> Option<u64> {
     use rustix::fs::StatxFlags;
-    let known = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
+    let known = rustix::fs::statx(folder, name, flags, StatxFlags::MNT_ID).ok()?;
     (known.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(known.stx_mnt_id)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn mount_of(_folder: BorrowedFd<'_>) -> Option<u64> {
+fn mount_of(_folder: BorrowedFd<'_>, _name: &str) -> Option<u64> {
     None
 }

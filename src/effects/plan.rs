@@ -117,7 +117,7 @@ impl Files {
     /// Between filesystems nothing can be moved in one step.
     fn same_filesystem(&self, spot: &Spot<'_>) -> Result<(), FileError> {
         let ours = self.stage.folder().unwrap_or(&self.state_folder);
-        match same_mount(ours.as_fd(), spot.folder.as_fd()) {
+        match same_mount(ours.as_fd(), spot.folder.as_fd(), spot.name) {
             Ok(true) => Ok(()),
             Ok(false) => Err(FileError::os(spot.path, "plan a change", Errno::XDEV)),
             Err(errno) => Err(FileError::os(spot.path, "look at its folder", errno)),

@@ -50,8 +50,12 @@ pub(super) fn normal(path: &str) -> Result<String, FileError> {
 }
 
 impl Files {
-    /// Walks to a normalised path.
+    /// Walks to a normalised path. Recorded paths are judged again: others than
+    /// jobq can write into the database.
     pub(super) fn walk<'p>(&self, path: &'p str, walk: Walk) -> Result<Spot<'p>, FileError> {
+        if normal(path)? != path {
+            return Err(FileError::target(path, "the path is not in its one spelling"));
+        }
         let os = |errno| FileError::os(path, "open the root", errno);
         let folder = self.root_folder.try_clone().map_err(|e| FileError::io(path, "open the root", &e))?;
         let folder_id = Meta::of(&folder).map_err(os)?.id();

@@ -21,4 +21,6 @@ step cargo clippy --lib --no-default-features --features bundled -- -D warnings
 step cargo test --lib --bins --tests
 step cargo test --doc
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+step cargo run --quiet --example custom_handler
 step cargo bench --bench core -- --short
+step cargo bench --bench worker -- --short

@@ -1,0 +1,56 @@
+//! Workers that stand still for longer than their lease.
+
+use rustix::process::Signal;
+
+use super::act::{Deed, act, act_on, put};
+use super::child::Setup;
+use super::harness::{Process, World, until};
+
+#[test]
+fn a_worker_that_was_stopped_for_a_lease_changes_nothing_when_it_goes_on() {
+    let world = World::new();
+    let go = world.outside("go");
+    let id = world.enqueue(act_on("a.txt", [put("a.txt", "by {worker}"), Deed::WaitFor(go.clone())]));
+    let quick = |name| Setup { lease_ms: 1_000, poll_ms: 100, ..world.setup(name) };
+    let mut first = Process::start(&quick("first"));
+    first.hear(&format!("running {id} 1"));
+    first.signal(Signal::STOP);
+    std::fs::write(&go, "").unwrap();
+    let mut second = Process::start(&quick("second"));
+    second.hear(&format!("completed {id}"));
+    assert_eq!(world.read("a.txt").unwrap(), "by second");
+    let before = world.queue.get(&id).unwrap();
+    first.signal(Signal::CONT);
+    assert!(first.hear(&format!("lease_lost {id} 1")).contains("lease_lost"));
+    assert_eq!(world.read("a.txt").unwrap(), "by second");
+    let after = world.queue.get(&id).unwrap();
+    assert_eq!(serde_json::to_value(&before).unwrap(), serde_json::to_value(&after).unwrap());
+    assert_eq!(after.attempts, 2);
+    // It is a worker like any other again.
+    second.stop();
+    let next = world.enqueue(act([put("b.txt", "by {worker}")]));
+    first.hear(&format!("completed {next}"));
+    first.stop();
+    assert_eq!((world.staged(), world.lock_files()), (Vec::new(), Vec::new()));
+    assert_eq!(world.files(), ["a.txt", "b.txt"]);
+}
+
+#[test]
+fn a_worker_that_beats_keeps_a_job_for_many_leases() {
+    let world = World::new();
+    let go = world.outside("go");
+    let id = world.enqueue(act([Deed::WaitFor(go.clone())]));
+    let quick = |name| Setup { lease_ms: 500, poll_ms: 50, ..world.setup(name) };
+    let mut first = Process::start(&quick("first"));
+    first.hear(&format!("running {id} 1"));
+    let mut second = Process::start(&quick("second"));
+    second.hear("started");
+    // Twenty beats are two leases.
+    let beats = world.queue.get(&id).unwrap().heartbeat + 20;
+    until("signs of life", || world.queue.get(&id).unwrap().heartbeat >= beats);
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(world.completed(&id).attempts, 1);
+    assert_eq!(world.runs(&id), 1);
+    first.stop();
+    second.stop();
+}

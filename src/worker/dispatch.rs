@@ -244,7 +244,7 @@ impl Dispatcher {
     }
 
     /// Jobs that were decided by someone who is gone: no handler runs.
-    fn take_over(&mut self) -> Result<()> {
+    pub(super) fn take_over(&mut self) -> Result<()> {
         let taken = self.shared.queue.store().take_over(self.shared.lock.owner().clone(), 64)?;
         for ClaimedJob { lease, job } in taken {
             let run = Arc::new(Run::new(lease));
@@ -292,6 +292,10 @@ impl Dispatcher {
             let waiting_for = running.iter().map(|running| running.job.id.clone()).collect();
             self.shared.tell(&WorkerEvent::Stopping { waiting_for });
         }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
     }
 
     fn is_done(&self) -> bool {

@@ -87,6 +87,10 @@ impl Dispatcher {
         self.look();
         self.pass_on_cancels()?;
         self.reclaim(now)?;
+        // Needs no thread, so it does not wait for one, nor for a lull.
+        if !self.is_stopping() && self.shared.queue.store().outlook(&[])?.decided {
+            self.take_over()?;
+        }
         self.name_unknown_types()
     }
 

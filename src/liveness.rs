@@ -89,3 +89,31 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     }
     Ok(reclaimed)
 }
+
+/// Removes lock files of processes that died and had nothing claimed. Those of
+/// owners that have something are needed to judge them; see [`sweep`].
+pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> {
+    let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot sweep {}: {e}", folder.display()));
+    let mut free = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        if path.extension() == Some("lock".as_ref())
+            && let Some(file) = lock_file::hold_free(&path).map_err(at)?
+        {
+            free.push((path, file));
+        }
+    }
+    if free.is_empty() {
+        return Ok(());
+    }
+    // Read while they are held: their owners are dead by now, so no lease can be added.
+    let needed: HashSet<String> =
+        store.leases()?.into_iter().filter_map(|lease| Some(lease.owner?.lock_file)).collect();
+    for (path, _held) in free {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !needed.contains(&*name) {
+            std::fs::remove_file(&path).map_err(at)?;
+        }
+    }
+    Ok(())
+}

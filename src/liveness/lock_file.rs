@@ -86,6 +86,21 @@ impl OwnerLock {
     }
 }
 
+/// A lock file that nobody held, locked now. Whoever has made it a moment ago,
+/// and not locked it yet, finds out and makes another.
+pub(super) fn hold_free(path: &Path) -> io::Result<Option<File>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(same_file(&file, path)?.then_some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
 /// Whether the owner of a lock file lives. A file that is gone tells nothing.
 pub(super) fn judge(path: &Path) -> Result<Verdict> {
     let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()));
@@ -154,5 +169,18 @@ mod tests {
         assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1)]))));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Unknown);
+    }
+
+    #[test]
+    fn only_a_file_that_nobody_holds_can_be_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = OwnerLock::acquire(folder.path()).unwrap();
+        let path = folder.path().join(&lock.owner().lock_file);
+        assert!(hold_free(&path).unwrap().is_none());
+        drop(lock);
+        let held = hold_free(&path).unwrap();
+        assert!(held.is_some() && hold_free(&path).unwrap().is_none());
+        std::fs::remove_file(&path).unwrap();
+        assert!(hold_free(&path).unwrap().is_none());
     }
 }

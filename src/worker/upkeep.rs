@@ -22,7 +22,8 @@ pub(super) struct Upkeep {
     /// When the next delayed job falls due.
     due_at: Option<Instant>,
     leases: LeaseWatch,
-    stage_swept: bool,
+    /// What dead processes left on the disk is looked for at the start, and when one is found dead.
+    swept: bool,
     unknown_types: HashSet<String>,
     /// Threads whose jobs are not short.
     pub(super) long_runs: usize,
@@ -35,7 +36,7 @@ impl Upkeep {
             beat_at: now,
             due_at: None,
             leases: LeaseWatch::default(),
-            stage_swept: false,
+            swept: false,
             unknown_types: HashSet::new(),
             long_runs: 0,
         }
@@ -184,11 +185,14 @@ impl Dispatcher {
         if found {
             self.shared.tell(&WorkerEvent::Reclaimed(done));
         }
-        if found || !self.upkeep.stage_swept {
-            self.upkeep.stage_swept = true;
+        if found || !self.upkeep.swept {
+            self.upkeep.swept = true;
+            // Litter harms nobody; the next sweep may do better.
+            if let Err(error) = liveness::remove_idle_locks(store, &self.shared.queue.owners_folder()) {
+                tracing::warn!(%error, "lock files of dead workers could not be swept");
+            }
             let planned = &mut |job: &str, stage: &str| self.shared.queue.store().is_planned(job, stage);
             let swept = effects::sweep_stage(self.shared.queue.state_folder(), own, planned);
-            // Litter harms nobody; the next sweep may do better.
             if let Err(error) = swept {
                 tracing::warn!(%error, "what dead workers left in the stage could not be swept");
             }

@@ -300,7 +300,8 @@ impl Dispatcher {
 
     fn is_done(&self) -> bool {
         let load = self.shared.pool.load();
-        let drained = self.options.drain && !self.hopeful && self.looks.is_empty();
+        // What has ended since the last look may have made other jobs claimable.
+        let drained = self.options.drain && !self.hopeful && self.looks.is_empty() && !self.shared.bell.is_settled();
         load.held == 0 && load.running == 0 && (self.stopping.is_some() || drained)
     }
 

@@ -150,7 +150,6 @@ impl Finisher {
         for (end, answer) in round.into_iter().zip(answers) {
             self.answered(end, answer);
         }
-        self.shared.bell.ring_settled();
         true
     }
 

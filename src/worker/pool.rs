@@ -145,6 +145,8 @@ impl Pool {
     /// A job's end is durable, or it is no longer ours: its slot is free.
     pub(super) fn settled(&self, run: &Arc<Run>, slot: Option<usize>) {
         let mut state = self.lock();
+        // Before it is let go: who sees that nothing is held any more can also see that there is to be looked again.
+        self.bell.ring_settled();
         state.held.remove(&(run.lease.seq, run.lease.token));
         if let Some(slot) = slot {
             state.free_slots.push(slot);
@@ -152,9 +154,6 @@ impl Pool {
                 state.alone = false;
                 self.work.notify_all();
             }
-        }
-        if state.held.is_empty() {
-            self.bell.ring();
         }
     }
 

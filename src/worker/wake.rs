@@ -61,6 +61,11 @@ impl Bell {
         drop(self.changed.wait_timeout_while(rung, left, quiet).unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Whether ends became durable since `take` was last called.
+    pub(super) fn is_settled(&self) -> bool {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner).settled
+    }
+
     /// What has happened since this was last asked.
     pub(super) fn take(&self) -> Rung {
         std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner))

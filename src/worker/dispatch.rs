@@ -185,6 +185,10 @@ impl Dispatcher {
     /// Looks whether there is work, and takes as much as there is place for.
     fn claim(&mut self, now: Instant) -> Result<()> {
         let load = self.shared.pool.load();
+        if load.apart {
+            // What is claimed now could only be given back.
+            return Ok(());
+        }
         let pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = pace.ahead(self.options.concurrency.saturating_sub(self.upkeep.long_runs));
         drop(pace);
@@ -260,7 +264,7 @@ impl Dispatcher {
     fn give_back_stale(&self, now: Instant) {
         let stopping = self.stopping.is_some();
         let before = if stopping { now } else { now.checked_sub(STALE).unwrap_or(now) };
-        for Claim { run, job, .. } in self.shared.pool.take_waiting(before, stopping) {
+        for Claim { run, job, .. } in self.shared.pool.take_waiting(now, before, stopping) {
             self.shared.finished.push(Finished::without_running(run, Arc::new(job), None, Step::Release));
         }
     }

@@ -62,8 +62,8 @@ struct State {
     idle_threads: usize,
     free_slots: Vec<usize>,
     slots: usize,
-    /// A suspect runs, and nobody beside it.
-    alone: bool,
+    /// The slot of a suspect that runs; nobody starts beside it.
+    alone: Option<usize>,
     /// Ring when no more than this many wait.
     refill_at: usize,
     closed: bool,
@@ -76,6 +76,8 @@ pub(super) struct Load {
     pub(super) waiting: usize,
     pub(super) running: usize,
     pub(super) held: usize,
+    /// A suspect runs or is about to: the threads are not there for others.
+    pub(super) apart: bool,
 }
 
 impl Pool {
@@ -90,6 +92,7 @@ impl Pool {
             waiting: state.waiting.len(),
             running: state.running.len(),
             held: state.held.len(),
+            apart: state.alone.is_some() || state.waiting.front().is_some_and(Claim::is_suspect),
         }
     }
 
@@ -150,27 +153,35 @@ impl Pool {
         state.held.remove(&(run.lease.seq, run.lease.token));
         if let Some(slot) = slot {
             state.free_slots.push(slot);
-            if state.started() == 0 {
-                state.alone = false;
+            let was_alone = state.alone == Some(slot);
+            if was_alone {
+                state.alone = None;
+            }
+            if was_alone || state.started() == 0 {
                 self.work.notify_all();
             }
         }
     }
 
-    /// Takes out what has waited since before this time, to be given back.
-    /// A suspect is expected to wait, and keeps the others waiting.
-    pub(super) fn take_waiting(&self, before: Instant, suspects_too: bool) -> Vec<Claim> {
+    /// Takes out what has waited since before this time, to be given back. A
+    /// suspect is expected to wait for the others to end, but for nothing else.
+    pub(super) fn take_waiting(&self, now: Instant, before: Instant, suspects_too: bool) -> Vec<Claim> {
         let mut state = self.lock();
-        let stays = |first: &Claim| first.since > before || (first.is_suspect() && !suspects_too);
-        if state.waiting.front().is_none_or(stays) {
+        let patient = state.alone.is_none() && !suspects_too;
+        let stays = |claim: &Claim| {
+            patient && claim.is_suspect() && now.saturating_duration_since(claim.since) < self.lease.min(ISOLATE * 2)
+        };
+        if state.waiting.iter().find(|claim| !stays(claim)).is_none_or(|first| first.since > before) {
             return Vec::new();
         }
-        state.waiting.drain(..).collect()
+        let (stay, go): (VecDeque<_>, VecDeque<_>) = state.waiting.drain(..).partition(stays);
+        state.waiting = stay;
+        go.into()
     }
 
-    /// When the first in line was claimed.
+    /// When the first in line was claimed that does not wait to run apart.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        self.lock().waiting.front().map(|claim| claim.since)
+        self.lock().waiting.iter().find(|claim| !claim.is_suspect()).map(|claim| claim.since)
     }
 
     pub(super) fn running(&self) -> Vec<Running> {
@@ -205,14 +216,11 @@ impl State {
         let first = self.waiting.front()?;
         let waited = now.saturating_duration_since(first.since);
         // A process that was stopped for a while may have lost it; the dispatcher gives it back.
-        if self.alone || waited >= lease {
+        if self.alone.is_some() || waited >= lease {
             return None;
         }
-        if first.is_suspect() {
-            if self.started() > 0 && waited < ISOLATE {
-                return None;
-            }
-            self.alone = true;
+        if first.is_suspect() && self.started() > 0 && waited < ISOLATE {
+            return None;
         }
         self.waiting.pop_front()
     }
@@ -222,6 +230,9 @@ impl State {
             self.slots += 1;
             self.slots - 1
         });
+        if claim.is_suspect() {
+            self.alone = Some(slot);
+        }
         let running = Running { run: claim.run, job: Arc::new(claim.job), slot, started: now };
         self.running.push(running.clone());
         running

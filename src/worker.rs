@@ -28,7 +28,7 @@ mod trouble;
 mod upkeep;
 mod wake;
 
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -158,6 +158,7 @@ impl Worker {
             finished: finish::Inbox::default(),
             shutting_down: Arc::new(AtomicBool::new(false)),
             pace: Mutex::default(),
+            lost_threads: AtomicUsize::new(0),
             room: AtomicU8::new(Room::Unknown as u8),
             files: Arc::new(files),
             queue: self.queue,
@@ -182,6 +183,8 @@ struct Shared {
     bell: Arc<Bell>,
     shutting_down: Arc<AtomicBool>,
     pace: Mutex<pace::Pace>,
+    /// Threads whose handlers were given up and have not come back.
+    lost_threads: AtomicUsize,
     room: AtomicU8,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,

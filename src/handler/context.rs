@@ -36,7 +36,8 @@ pub enum Stop {
 pub(crate) struct Run {
     pub(crate) lease: Lease,
     stop: AtomicU8,
-    /// Given up by the worker: what its handler still returns is dropped.
+    /// Its end has been told, by its thread or, if the worker has given it up,
+    /// without it: what its handler still returns is dropped.
     pub(crate) abandoned: AtomicBool,
     pub(crate) staged: AtomicUsize,
     progress: Mutex<Reported>,

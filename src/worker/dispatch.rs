@@ -38,8 +38,6 @@ pub(super) struct Dispatcher {
     shutdown: Shutdown,
     watch: Watch,
     threads: Vec<JoinHandle<()>>,
-    /// Threads whose handlers never came back.
-    pub(super) lost_threads: usize,
     room: Trouble,
     /// Something may be claimable: a claim or a look is worth it.
     hopeful: bool,
@@ -48,6 +46,8 @@ pub(super) struct Dispatcher {
     /// Times to look again, soonest last.
     looks: Vec<Instant>,
     stopping: Option<Stopping>,
+    /// Why the worker cannot go on.
+    broken: Option<Error>,
 }
 
 struct Stopping {
@@ -69,12 +69,12 @@ impl Dispatcher {
             trouble: Trouble::default(),
             shutdown,
             threads: Vec::new(),
-            lost_threads: 0,
             room: Trouble::default(),
             hopeful: true,
             backlog: false,
             looks: Vec::new(),
             stopping: None,
+            broken: None,
         }
     }
 
@@ -95,7 +95,7 @@ impl Dispatcher {
         self.shared.pool.close();
         self.shared.finished.close();
         let summary = finisher.join().unwrap_or_default();
-        if self.lost_threads == 0 && self.stopping.as_ref().is_none_or(|stopping| stopping.forced.is_none()) {
+        if self.shared.lost_threads.load(Ordering::Acquire) == 0 {
             for thread in self.threads.drain(..) {
                 let _ = thread.join();
             }
@@ -127,6 +127,7 @@ impl Dispatcher {
                 self.looks.pop();
                 self.look();
             }
+            self.see_to_lost_threads();
             self.see_to_shutdown(now);
             let kept = self.keep_up(now);
             self.heed(now, kept)?;
@@ -134,16 +135,7 @@ impl Dispatcher {
             let claimed = if self.may_claim(now) { self.claim(now) } else { Ok(()) };
             self.heed(now, claimed)?;
             if self.is_done() {
-                return Ok(());
-            }
-            if self.lost_threads > self.options.concurrency {
-                return Err(Error::new(
-                    ErrorKind::Internal,
-                    format!(
-                        "{} handlers did not stop when they were told to; start the worker again",
-                        self.lost_threads
-                    ),
-                ));
+                return self.broken.take().map_or(Ok(()), Err);
             }
             let until = self.next_time(now);
             self.shared.ticks.wait(&self.shared.bell, until);
@@ -175,11 +167,7 @@ impl Dispatcher {
             found if found == Room::Found as u8 && self.room.over() => self.shared.tell(&WorkerEvent::TroubleOver),
             _ => {}
         }
-        self.hopeful
-            && self.stopping.is_none()
-            && self.trouble.until(now).is_none()
-            && self.room.until(now).is_none()
-            && self.lost_threads <= self.options.concurrency
+        self.hopeful && self.stopping.is_none() && self.trouble.until(now).is_none() && self.room.until(now).is_none()
     }
 
     /// Looks whether there is work, and takes as much as there is place for.
@@ -269,9 +257,19 @@ impl Dispatcher {
         }
     }
 
+    /// With too many of them the worker is not worth keeping: it finishes what
+    /// runs, as if it had been told to stop.
+    fn see_to_lost_threads(&mut self) {
+        let lost = self.shared.lost_threads.load(Ordering::Acquire);
+        if lost > self.options.concurrency && self.broken.is_none() && self.stopping.is_none() {
+            let why = format!("{lost} handlers did not stop when they were told to; start the worker again");
+            self.broken = Some(Error::new(ErrorKind::Internal, why));
+        }
+    }
+
     fn see_to_shutdown(&mut self, now: Instant) {
         let requests = self.shutdown.requests();
-        if requests == 0 {
+        if requests == 0 && self.broken.is_none() {
             return;
         }
         let running = self.shared.pool.running();
@@ -289,7 +287,7 @@ impl Dispatcher {
         }
         if stopping.forced.is_some_and(|forced| now >= forced + OBEY) {
             for running in running {
-                abandon(&self.shared, running, Step::Release);
+                let _ = abandon(&self.shared, running, Step::Release);
             }
         } else if !running.is_empty() && now >= stopping.said + SAY_AGAIN {
             stopping.said = now;
@@ -329,10 +327,12 @@ fn claim(claimed: ClaimedJob, since: Instant) -> Claim {
 }
 
 /// Gives a running job up: its end is told without it, and what its handler
-/// still returns is dropped.
-pub(super) fn abandon(shared: &Shared, running: super::pool::Running, step: Step) {
+/// still returns is dropped. False if it has just returned.
+pub(super) fn abandon(shared: &Shared, running: super::pool::Running, step: Step) -> bool {
+    shared.lost_threads.fetch_add(1, Ordering::AcqRel);
     if running.run.abandoned.swap(true, Ordering::AcqRel) {
-        return;
+        shared.lost_threads.fetch_sub(1, Ordering::AcqRel);
+        return false;
     }
     shared.pool.returned(&running.run);
     let mut end = Finished::without_running(running.run, running.job, Some(running.slot), step);
@@ -341,6 +341,7 @@ pub(super) fn abandon(shared: &Shared, running: super::pool::Running, step: Step
         end.failure = Some(failure.clone());
     }
     shared.finished.push(end);
+    true
 }
 
 fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {

@@ -66,8 +66,12 @@ pub(super) fn runner(shared: &Arc<Shared>) {
         let run = Arc::clone(&running.run);
         let finished = attempt(shared, running);
         shared.pool.returned(&run);
-        if run.abandoned.load(Ordering::Acquire) {
-            // Given up meanwhile: its end has been told, another thread is in this one's place.
+        // Whoever is first tells the end of it; twice would free its slot twice.
+        if run.abandoned.swap(true, Ordering::AcqRel) {
+            // Given up meanwhile: another thread is in this one's place, which is not lost any more.
+            shared.lost_threads.fetch_sub(1, Ordering::AcqRel);
+            // What it has staged since is of no use to anyone.
+            shared.files.discard(&run.lease);
             return;
         }
         shared.finished.push(finished);

@@ -106,15 +106,12 @@ impl Dispatcher {
                 continue;
             }
             let (job_id, job_type) = (running.job.id.clone(), running.job.job_type.clone());
-            tracing::error!(
-                job_id,
-                job_type,
-                "a handler did not stop at its timeout; its job is given up, its thread replaced"
-            );
             let delay = running.job.backoff().delay(running.job.attempts, fastrand::f64());
             let failure = crate::handler::timed_out().failure;
-            abandon(&self.shared, running, Step::Reschedule { failure, delay });
-            self.lost_threads += 1;
+            if !abandon(&self.shared, running, Step::Reschedule { failure, delay }) {
+                continue;
+            }
+            tracing::error!(job_id, job_type, "a handler did not stop at its timeout; its thread is replaced");
             self.shared.tell(&WorkerEvent::ThreadLost { job_id, job_type });
             if let Err(error) = self.start_thread() {
                 tracing::error!(%error, "a lost thread could not be replaced");

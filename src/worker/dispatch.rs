@@ -26,6 +26,8 @@ const MOST_UNSETTLED: usize = 4096;
 const LOOK_AGAIN: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25)];
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
+/// How often a worker that waits only for its hooks looks whether it still should.
+const HOOK_LOOK: Duration = Duration::from_millis(1);
 /// How long handlers have to obey when the worker does not wait any more.
 const OBEY: Duration = Duration::from_secs(1);
 
@@ -95,16 +97,33 @@ impl Dispatcher {
         self.shared.pool.close();
         self.shared.finished.close();
         let summary = finisher.join().unwrap_or_default();
-        if self.shared.lost_threads.load(Ordering::Acquire) == 0 {
+        // Told to go at once, it waits neither for handlers nor for hooks.
+        let forced = self.stopping.as_ref().is_some_and(|stopping| stopping.forced.is_some());
+        if !forced && self.shared.lost_threads.load(Ordering::Acquire) == 0 {
             for thread in self.threads.drain(..) {
                 let _ = thread.join();
             }
         }
-        // Ends with the finisher, who had the other side of the channel.
-        let _ = hooks.join();
+        self.wait_for_hooks(hooks);
         self.sign_off();
         self.shared.tell(&WorkerEvent::Stopped(summary));
         end.map(|()| summary)
+    }
+
+    /// Their thread ends with the finisher, who had the other side of the
+    /// channel; one that hangs is left when the worker may wait no longer.
+    fn wait_for_hooks(&self, hooks: JoinHandle<()>) {
+        while !hooks.is_finished() {
+            let now = self.shared.ticks.now();
+            let stopping = self.stopping.as_ref();
+            let over = |grace: Duration| stopping.is_some_and(|stopping| now >= stopping.since + grace);
+            if self.shutdown.requests() > 1 || self.options.grace.is_some_and(over) {
+                tracing::warn!("a hook is still running; it is left");
+                return;
+            }
+            std::thread::sleep(HOOK_LOOK);
+        }
+        let _ = hooks.join();
     }
 
     pub(super) fn start_thread(&mut self) -> Result<()> {
@@ -134,6 +153,9 @@ impl Dispatcher {
             self.give_back_stale(now);
             let claimed = if self.may_claim(now) { self.claim(now) } else { Ok(()) };
             self.heed(now, claimed)?;
+            if let Some(error) = self.shared.finished.gone() {
+                return Err(error);
+            }
             if self.is_done() {
                 return self.broken.take().map_or(Ok(()), Err);
             }

@@ -34,6 +34,8 @@ pub(super) struct Inbox {
 struct Waiting {
     ends: Vec<Finished>,
     closed: bool,
+    /// Why nobody takes ends any more.
+    gone: Option<Error>,
     /// Not to be tried again for ever: the worker is told to go at once.
     hurry: bool,
 }
@@ -51,6 +53,16 @@ impl Inbox {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_one();
+    }
+
+    /// Nobody will settle what is still here.
+    fn leave(&self, error: Error) {
+        self.lock().gone = Some(error);
+    }
+
+    /// Why nobody takes ends any more, if that is so. Told once.
+    pub(super) fn gone(&self) -> Option<Error> {
+        self.lock().gone.take()
     }
 
     pub(super) fn hurry(&self) {
@@ -133,12 +145,12 @@ impl Finisher {
             match self.shared.queue.store().settle(steps) {
                 Ok(answers) => break answers,
                 Err(error) if is_about_one(&error) => break self.one_by_one(&round),
-                Err(error) if error.kind() == ErrorKind::Schema => return leave(&round, &error),
+                Err(error) if error.kind() == ErrorKind::Schema => return self.leave(&round, error),
                 Err(error) => {
                     let retry_in = trouble.failed(self.shared.ticks.now());
                     self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
                     if !self.shared.finished.pause(retry_in) {
-                        return leave(&round, &error);
+                        return self.leave(&round, error);
                     }
                 }
             }
@@ -151,6 +163,13 @@ impl Finisher {
             self.answered(end, answer);
         }
         true
+    }
+
+    fn leave(&self, round: &[Finished], error: Error) -> bool {
+        tracing::error!(jobs = round.len(), %error, "ends could not be recorded; other workers will run or apply these jobs");
+        self.shared.finished.leave(error);
+        self.shared.bell.ring();
+        false
     }
 
     /// What the dispatcher goes by: how long attempts take, and whether there is
@@ -304,11 +323,6 @@ impl Finisher {
             let _ = self.hooks.send(call);
         }
     }
-}
-
-fn leave(round: &[Finished], error: &Error) -> bool {
-    tracing::error!(jobs = round.len(), %error, "ends could not be recorded; other workers will run or apply these jobs");
-    false
 }
 
 /// An error that one step brings on all, as opposed to trouble with the database.

@@ -11,7 +11,7 @@ use super::Shared;
 use super::pool::Running;
 use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
-use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict};
+use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
 use crate::store::{Decision, Failure, Precondition, Step};
 
@@ -105,6 +105,7 @@ fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
             finished.step = step;
         }
         Err(error) => {
+            let error = as_told(error, &finished.run);
             finished.disk_full = error.verdict == Verdict::DiskFull;
             finished.step = step_after(&error, &finished.run, &finished.job);
             finished.failure = Some(error.failure);
@@ -160,6 +161,19 @@ fn prepare(shared: &Shared, job: &Job, prepared: Prepared) -> Result<(Step, Vec<
         effects.push(effect);
     }
     Ok((Step::Decide(Decision { result: prepared.result, effects, follow_ups }), take_any))
+}
+
+/// A handler that stopped because its time was over may call that what it
+/// likes; on record it is a timeout.
+fn as_told(error: HandlerError, run: &Run) -> HandlerError {
+    if run.stop() != Some(Stop::TimedOut) || !error.is_retryable() || error.code() == "job_timeout" {
+        return error;
+    }
+    let mut told = timed_out();
+    told.verdict = error.verdict;
+    told.failure.message = format!("{}; the handler said {error}", told.failure.message);
+    told.failure.details = error.failure.details;
+    told
 }
 
 /// What an error leads to. Why the handler was told to stop says more than what

@@ -300,6 +300,10 @@ impl Finisher {
             self.shared.files.discard(&end.run.lease);
         }
         self.shared.pool.settled(&end.run, end.slot);
+        if how == AttemptEnd::Released && end.slot.is_none() {
+            // Claimed and given back before it began: there was no attempt to tell of.
+            return;
+        }
         self.summary.count(how);
         let failure = if how == AttemptEnd::Completed { None } else { end.failure };
         self.shared.tell(&WorkerEvent::Attempt(AttemptReport {

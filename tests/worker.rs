@@ -8,4 +8,10 @@ mod worker {
     mod frozen;
     mod harness;
     mod killed;
+    mod leftovers;
+    mod order;
+    mod poison;
+    mod sharing;
+    mod shutdown;
+    mod unruly;
 }

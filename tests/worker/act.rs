@@ -53,6 +53,11 @@ pub enum Deed {
     /// What its hooks do.
     HooksPanic,
     HooksFail,
+    HooksHang,
+    /// Goes on until it is told to stop, and says something of its own.
+    UntilToldThenComplain,
+    /// Leaves a line in the log.
+    Note,
 }
 
 impl Payload for Act {
@@ -122,6 +127,13 @@ impl Handler for Actor {
                     ctx.check()?;
                     std::thread::sleep(Duration::from_millis(2));
                 },
+                Deed::UntilToldThenComplain => {
+                    while ctx.stop().is_none() {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    return Err(HandlerError::retry("a complaint").with_code("complaint"));
+                }
+                Deed::Note => self.note(format_args!("note {}", ctx.job_id())),
                 Deed::Abort => std::process::abort(),
                 Deed::AbortBefore(attempt) if ctx.attempt() < attempt => std::process::abort(),
                 Deed::Panic => panic!("as the test wants it"),
@@ -146,7 +158,7 @@ impl Handler for Actor {
                 Deed::BadFollowUp => {
                     outcome = outcome.follow_up(NewJob::raw("create_file", r#"{"path":"../outside","content":""}"#));
                 }
-                Deed::AbortBefore(_) | Deed::RetryBefore(_) | Deed::HooksPanic | Deed::HooksFail => {}
+                Deed::AbortBefore(_) | Deed::RetryBefore(_) | Deed::HooksPanic | Deed::HooksFail | Deed::HooksHang => {}
             }
         }
         Ok(outcome)
@@ -169,6 +181,9 @@ fn hook(ended: &Ended<'_>) -> Result<(), HandlerError> {
     for deed in act.deeds {
         match deed {
             Deed::HooksPanic => panic!("a hook, as the test wants it"),
+            Deed::HooksHang => loop {
+                std::thread::park();
+            },
             Deed::HooksFail => return Err(HandlerError::permanent("a hook")),
             _ => {}
         }

@@ -30,6 +30,8 @@ pub struct Setup {
     pub poll_ms: u64,
     pub lease_ms: u64,
     pub grace_ms: Option<u64>,
+    /// How long it waits for the write lock.
+    pub busy_ms: u64,
     /// Ends itself, without a word, between decide and apply.
     pub dies_when_decided: bool,
     /// Fails file jobs at random, beginning with this seed.
@@ -63,7 +65,9 @@ fn the_worker_that_a_test_starts() {
     let Ok(setup) = std::env::var(SETUP) else { return };
     let setup: Setup = serde_json::from_str(&setup).unwrap();
     let registry = setup.registry();
-    let queue = QueueOptions::in_folder(&setup.root).types(registry.types()).open().unwrap();
+    let queue =
+        QueueOptions::in_folder(&setup.root).types(registry.types()).busy_timeout(Duration::from_millis(setup.busy_ms));
+    let queue = queue.open().unwrap();
     let shutdown = Shutdown::new();
     let asked = shutdown.clone();
     ctrlc::set_handler(move || asked.request()).unwrap();

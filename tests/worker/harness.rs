@@ -117,6 +117,7 @@ fn setup(root: &Path, folder: &Path, name: &str) -> Setup {
         poll_ms: 1_000,
         lease_ms: 300_000,
         grace_ms: None,
+        busy_ms: 30_000,
         dies_when_decided: false,
         faults: None,
     }
@@ -206,6 +207,10 @@ impl Process {
             self.heard.push(line);
         }
         &self.heard
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -68,3 +68,8 @@ pub use retry::Backoff;
 pub use state::{Gate, Status};
 pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};
 pub use worker::{Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,10 +12,15 @@ use super::{Answer, Outcome};
 pub(super) fn run(args: &PruneArgs, place: &Place, out: &mut Output) -> Outcome {
     let queue = place.open()?;
     let age = i64::try_from(args.older_than.as_millis()).unwrap_or(i64::MAX);
-    let request = PruneRequest { ended_before: now().saturating_sub(age), failed: args.failed, forget: args.forget };
+    let request = PruneRequest {
+        ended_before: now().saturating_sub(age),
+        failed: args.failed,
+        forget: args.forget,
+        job_type: None,
+    };
     let mut pruned = 0;
     loop {
-        match queue.prune(request)? {
+        match queue.prune(request.clone())? {
             0 => break,
             some => pruned += some,
         }

@@ -33,8 +33,10 @@ pub struct Outlook {
 }
 
 /// Which finished jobs to delete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PruneRequest {
+    /// Only this type.
+    pub job_type: Option<String>,
     /// Only those that ended before this time.
     pub ended_before: Millis,
     /// Failed ones too.

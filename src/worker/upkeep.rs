@@ -13,11 +13,15 @@ use crate::effects;
 use crate::error::Result;
 use crate::handler::Stop;
 use crate::liveness::{self, LeaseWatch};
-use crate::store::{Beat, DeadOwner, HeldLease, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _};
+use crate::store::{Beat, DeadOwner, HeldLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step, Store as _};
+
+/// How often old jobs are looked for, when there were none the last time.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 /// When what is due, and what has been seen.
 pub(super) struct Upkeep {
     sweep_at: Instant,
+    prune_at: Instant,
     beat_at: Instant,
     /// When the next delayed job falls due.
     due_at: Option<Instant>,
@@ -33,6 +37,7 @@ impl Upkeep {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             sweep_at: now,
+            prune_at: now,
             beat_at: now,
             due_at: None,
             leases: LeaseWatch::default(),
@@ -92,6 +97,7 @@ impl Dispatcher {
         if !self.is_stopping() && self.shared.queue.store().outlook(&[])?.decided {
             self.take_over()?;
         }
+        self.prune(now)?;
         self.name_unknown_types()
     }
 
@@ -194,6 +200,26 @@ impl Dispatcher {
                 tracing::warn!(%error, "what dead workers left in the stage could not be swept");
             }
         }
+        Ok(())
+    }
+
+    /// Old jobs of types that are not kept for ever, a bounded number at a time.
+    fn prune(&mut self, now: Instant) -> Result<()> {
+        if now < self.upkeep.prune_at {
+            return Ok(());
+        }
+        let mut more = false;
+        for (job_type, kept) in self.shared.queue.types().retentions() {
+            let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
+            let pruned = self.shared.queue.store().prune(PruneRequest {
+                job_type: Some(job_type.to_owned()),
+                ended_before: self.shared.queue.now().saturating_sub(kept),
+                failed: false,
+                forget: false,
+            })?;
+            more |= pruned > 0;
+        }
+        self.upkeep.prune_at = now + if more { Duration::ZERO } else { PRUNE_EVERY };
         Ok(())
     }
 

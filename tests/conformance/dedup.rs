@@ -76,7 +76,7 @@ pub fn always_also_looks_at_finished_jobs<H: Harness>() {
             assert_eq!(answer, existing("a", "note", end, false));
         });
         world.clock.advance(1);
-        let all = PruneRequest { ended_before: world.now(), failed: true, forget: false };
+        let all = PruneRequest { ended_before: world.now(), failed: true, forget: false, job_type: None };
         assert_eq!(world.store.prune(all).unwrap(), 1);
         world.add(note("b").key("k").always());
     });

@@ -69,7 +69,7 @@ pub fn order_of_acceptance_never_goes_back<H: Harness>() {
     let newest = world.get("a").seq;
     world.cancel("a");
     world.clock.advance(1);
-    let everything = PruneRequest { ended_before: world.now(), failed: true, forget: true };
+    let everything = PruneRequest { ended_before: world.now(), failed: true, forget: true, job_type: None };
     assert_eq!(world.store.prune(everything).unwrap(), 1);
     world.add(note("b"));
     assert!(world.get("b").seq > newest, "a number is not used again after its job is gone");

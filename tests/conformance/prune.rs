@@ -10,10 +10,10 @@ use super::world::{Disk, World, kind};
 
 /// Everything that ended before now, until there is nothing left to delete.
 fn prune<H: Harness>(world: &World<H>, failed: bool) -> Vec<u64> {
-    let request = PruneRequest { ended_before: world.now(), failed, forget: false };
+    let request = PruneRequest { ended_before: world.now(), failed, forget: false, job_type: None };
     let mut rounds = Vec::new();
     loop {
-        rounds.push(world.store.prune(request).unwrap());
+        rounds.push(world.store.prune(request.clone()).unwrap());
         if rounds.last() == Some(&0) {
             return rounds;
         }
@@ -45,12 +45,26 @@ pub fn only_what_ended_before_the_given_time_goes<H: Harness>() {
         world.cancel(id);
         world.clock.advance(1_000);
     }
-    let until = |ended_before| PruneRequest { ended_before, failed: true, forget: true };
+    let until = |ended_before| PruneRequest { ended_before, failed: true, forget: true, job_type: None };
     let new_ended = world.get("new").completed_at.unwrap();
     assert_eq!(world.store.prune(until(new_ended - 1_000)).unwrap(), 0);
     assert_eq!(world.store.prune(until(new_ended)).unwrap(), 1);
     assert_eq!(kind(world.store.get("old")), ErrorKind::NotFound);
     assert_eq!(world.status("new"), Status::Cancelled);
+}
+
+pub fn only_the_type_that_is_named_goes<H: Harness>() {
+    let world = World::<H>::new();
+    for job in [note("note"), create("file", "x", "y")] {
+        let id = world.add(job);
+        world.cancel(&id);
+    }
+    world.clock.advance(1);
+    let job_type = Some(world.get("file").job_type);
+    let request = PruneRequest { ended_before: world.now(), failed: false, forget: false, job_type };
+    assert_eq!(world.store.prune(request).unwrap(), 1);
+    assert_eq!(kind(world.store.get("file")), ErrorKind::NotFound);
+    assert_eq!(world.status("note"), Status::Cancelled);
 }
 
 pub fn failed_jobs_stay_unless_asked_for<H: Harness>() {

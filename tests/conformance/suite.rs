@@ -193,9 +193,26 @@ macro_rules! conformance {
                     there_are_no_duplicates
                     what_is_stuck
                     what_ran_in_the_last_hour;
+                settle:
+                    every_kind_of_step_fits_in_one_transaction
+                    one_who_is_refused_does_not_stop_the_others
+                    a_step_that_is_refused_half_way_leaves_nothing
+                    nothing_to_settle_is_answered_with_nothing
+                    folders_are_synced_once_for_all
+                    a_sync_that_fails_keeps_the_job_decided_and_what_is_there_is_written_afresh;
+                outlook:
+                    there_is_something_to_claim_when_a_claim_would_find_it
+                    what_is_not_admitted_can_be_claimed_too
+                    the_next_time_is_that_of_the_first_to_fall_due
+                    a_backoff_that_a_clock_set_back_made_too_long_is_due
+                    decided_jobs_that_nobody_owns_are_seen_when_they_are_due
+                    types_that_could_run_are_named_once
+                    an_owner_finds_out_which_of_its_jobs_were_cancelled
+                    a_staged_file_is_needed_until_it_is_applied;
                 prune:
                     finished_jobs_go_with_their_events
                     only_what_ended_before_the_given_time_goes
+                    only_the_type_that_is_named_goes
                     failed_jobs_stay_unless_asked_for
                     unfinished_jobs_never_go
                     a_job_that_is_waited_on_stays

@@ -114,7 +114,8 @@ impl Subject<'_> {
                 Answer::Leases(held.collect())
             }
             Op::Prune { ended_before, failed, forget } => {
-                let request = PruneRequest { ended_before: *ended_before, failed: *failed, forget: *forget };
+                let request =
+                    PruneRequest { ended_before: *ended_before, failed: *failed, forget: *forget, job_type: None };
                 Answer::Pruned(store.prune(request)?)
             }
             Op::MoveClock(by) => {

@@ -104,7 +104,7 @@ fn a_running_process_stops_writing_once_the_schema_has_moved_on() {
     let failure = || Failure::new("test", "on purpose");
     let reclaim =
         Reclaim { dead: vec![DeadOwner { locked_by: "worker".to_owned(), started: None }], lapsed: Vec::new() };
-    let prune = PruneRequest { ended_before: i64::MAX, failed: true, forget: true };
+    let prune = PruneRequest { ended_before: i64::MAX, failed: true, forget: true, job_type: None };
     let tx = other.transaction_with_behavior(TransactionBehavior::Deferred).unwrap();
     let answers = [
         ("enqueue_in", queue.enqueue_in(&tx, NewJob::of(&note("in"))).map(drop)),

@@ -13,7 +13,7 @@ use crate::store::PruneRequest;
 const AT_ONCE: u32 = 1_000;
 
 pub(super) fn prune(tx: &Tx<'_>, request: &PruneRequest) -> Result<u64> {
-    let old = tx.rows(PRUNABLE, params![request.ended_before, request.failed, AT_ONCE], |row| {
+    let old = tx.rows(PRUNABLE, params![request.ended_before, request.failed, AT_ONCE, request.job_type], |row| {
         Ok((row.get::<_, i64>(0)?, read::<String>(row, 1)?))
     })?;
     for (seq, id) in &old {
@@ -26,6 +26,7 @@ pub(super) fn prune(tx: &Tx<'_>, request: &PruneRequest) -> Result<u64> {
 /// A job that any other still names in `waiting_on` stays.
 pub(super) const PRUNABLE: &str = "SELECT seq, id FROM jobs INDEXED BY jobs_finished
       WHERE completed_at < ?1 AND (status IN ('completed', 'cancelled') OR (?2 AND status = 'failed'))
+        AND (?4 IS NULL OR +type = ?4)
         AND NOT EXISTS (SELECT 1 FROM jobs w WHERE w.waiting_on = jobs.id)
       ORDER BY completed_at LIMIT ?3";
 

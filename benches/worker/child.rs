@@ -20,11 +20,11 @@ impl Handler for Stamp {
     }
 }
 
-pub fn now() -> u128 {
+pub(crate) fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
 }
 
-pub fn run(args: &[String]) {
+pub(crate) fn run(args: &[String]) {
     let queue = open(Path::new(&args[1]));
     match args[0].as_str() {
         "drain" => {

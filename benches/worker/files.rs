@@ -13,7 +13,7 @@ use crate::{Sizes, drain, line, open, per_second};
 
 const THREADS: usize = 4;
 
-pub fn run(sizes: &Sizes) {
+pub(crate) fn run(sizes: &Sizes) {
     let (mut floor_rate, mut rate) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {
         let folder = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use floor::Floor;
 
 /// How much of everything.
-pub struct Sizes {
+pub(crate) struct Sizes {
     rounds: usize,
     noops: usize,
     files: usize,
@@ -39,7 +39,7 @@ const WHOLE: Sizes = Sizes { rounds: 5, noops: 40_000, files: 3_000, pickups: 50
 const SHORT: Sizes = Sizes { rounds: 1, noops: 1_000, files: 100, pickups: 20, idle_seconds: 1, many: 5_000 };
 
 #[derive(Serialize, Deserialize)]
-pub struct Noop {
+pub(crate) struct Noop {
     pub n: usize,
 }
 
@@ -48,7 +48,7 @@ impl Payload for Noop {
     type Output = ();
 }
 
-pub struct DoNothing;
+pub(crate) struct DoNothing;
 
 impl Handler for DoNothing {
     type Payload = Noop;
@@ -108,16 +108,16 @@ fn noop(sizes: &Sizes) {
     line("no-op drain, concurrency 8 (jobs/s)", &eight, &floor_rate, 0.5);
 }
 
-pub fn open(folder: &Path) -> Arc<Queue> {
+pub(crate) fn open(folder: &Path) -> Arc<Queue> {
     let types = registry().types();
     Arc::new(QueueOptions::in_folder(folder).create(true).types(types).open().unwrap())
 }
 
-pub fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     Registry::builtin().with(DoNothing)
 }
 
-pub fn fill(queue: &Queue, count: usize) {
+pub(crate) fn fill(queue: &Queue, count: usize) {
     for start in (0..count).step_by(10_000) {
         let numbers = start..count.min(start + 10_000);
         queue.enqueue_many(numbers.map(|n| NewJob::of(&Noop { n }))).unwrap();
@@ -125,21 +125,21 @@ pub fn fill(queue: &Queue, count: usize) {
 }
 
 /// Runs everything there is; returns how many completed.
-pub fn drain(queue: &Arc<Queue>, concurrency: usize) -> u64 {
+pub(crate) fn drain(queue: &Arc<Queue>, concurrency: usize) -> u64 {
     let options = WorkerOptions { concurrency, drain: true, ..WorkerOptions::default() };
     Worker::new(Arc::clone(queue), registry(), options).unwrap().run(&Shutdown::new()).unwrap().completed
 }
 
 /// Work per second.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub fn per_second(count: usize, work: impl FnOnce()) -> f64 {
+pub(crate) fn per_second(count: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     count as f64 / start.elapsed().as_secs_f64()
 }
 
 /// One line of the table; the ratio is the median of the rounds' ratios.
-pub fn line(name: &str, ours: &[f64], floor: &[f64], goal: f64) {
+pub(crate) fn line(name: &str, ours: &[f64], floor: &[f64], goal: f64) {
     let ratios: Vec<f64> = ours.iter().zip(floor).map(|(o, f)| o / f).collect();
     let ratio = median(&ratios);
     let verdict = if ratio >= goal { "" } else { "  below the goal" };
@@ -147,12 +147,12 @@ pub fn line(name: &str, ours: &[f64], floor: &[f64], goal: f64) {
 }
 
 /// A figure that has a bound instead of a floor.
-pub fn bounded(name: &str, value: f64, unit: &str, bound: f64) {
+pub(crate) fn bounded(name: &str, value: f64, unit: &str, bound: f64) {
     let verdict = if value <= bound { "" } else { "  above the bound" };
     println!("{name:<44} {value:>12.2} {unit:<12} {:>7} {bound:>7.0}{verdict}", "at most");
 }
 
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]

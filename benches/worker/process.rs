@@ -27,7 +27,7 @@ fn stop(mut child: Child) {
 
 /// From the return of an enqueue to the call of the handler in another process.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a second or so")]
-pub fn pickup(sizes: &Sizes) {
+pub(crate) fn pickup(sizes: &Sizes) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     let (child, mut lines) = start("wait", folder.path());
@@ -47,7 +47,7 @@ pub fn pickup(sizes: &Sizes) {
     bounded("pickup by another process, p99", times[times.len() * 99 / 100], "ms", 20.0);
 }
 
-pub fn idle(sizes: &Sizes) {
+pub(crate) fn idle(sizes: &Sizes) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     fill(&queue, 1);
@@ -72,7 +72,7 @@ fn cpu(pid: u32) -> f64 {
     nanos.sum::<f64>() / 1e6
 }
 
-pub fn memory(sizes: &Sizes) {
+pub(crate) fn memory(sizes: &Sizes) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     fill(&queue, sizes.many);

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use jobq::clock::rfc3339;
 use jobq::worker::{AttemptEnd, AttemptReport};
 use jobq::{WorkerEvent, printable};
+use serde::Serialize;
 use serde_json::json;
 
 use super::locate::now;
@@ -170,37 +171,36 @@ fn attempt_for_people(attempt: &AttemptReport) -> String {
     )
 }
 
+/// When, what, and what there is to say about it.
+#[derive(Serialize)]
+struct Line<T> {
+    at: String,
+    event: &'static str,
+    #[serde(flatten)]
+    data: T,
+}
+
 fn for_programs(event: &WorkerEvent) -> Option<String> {
-    let mut value = match event {
+    match event {
         WorkerEvent::Started { worker, types, concurrency } => {
-            json!({ "event": "worker_started", "worker": worker, "types": types, "concurrency": concurrency })
+            line("worker_started", json!({ "worker": worker, "types": types, "concurrency": concurrency }))
         }
-        WorkerEvent::Attempt(attempt) => {
-            let mut value = serde_json::to_value(attempt).ok()?;
-            value["event"] = "attempt".into();
-            value
-        }
-        WorkerEvent::Reclaimed(done) => {
-            let mut value = serde_json::to_value(done).ok()?;
-            value["event"] = "reclaimed".into();
-            value
-        }
-        WorkerEvent::UnknownType { job_type } => json!({ "event": "unknown_type", "type": job_type }),
+        WorkerEvent::Attempt(attempt) => line("attempt", attempt),
+        WorkerEvent::Reclaimed(done) => line("reclaimed", done),
+        WorkerEvent::UnknownType { job_type } => line("unknown_type", json!({ "type": job_type })),
         WorkerEvent::ThreadLost { job_id, job_type } => {
-            json!({ "event": "thread_lost", "job_id": job_id, "type": job_type })
+            line("thread_lost", json!({ "job_id": job_id, "type": job_type }))
         }
         WorkerEvent::Trouble { error, retry_in } => {
-            json!({ "event": "trouble", "error": error, "retry_in_ms": retry_in.as_millis() })
+            line("trouble", json!({ "error": error, "retry_in_ms": retry_in.as_millis() }))
         }
-        WorkerEvent::TroubleOver => json!({ "event": "trouble_over" }),
-        WorkerEvent::Stopping { waiting_for } => json!({ "event": "stopping", "waiting_for": waiting_for }),
-        WorkerEvent::Stopped(summary) => {
-            let mut value = serde_json::to_value(summary).ok()?;
-            value["event"] = "worker_stopped".into();
-            value
-        }
-        _ => return None,
-    };
-    value["at"] = rfc3339(now()).into();
-    Some(value.to_string())
+        WorkerEvent::TroubleOver => line("trouble_over", json!({})),
+        WorkerEvent::Stopping { waiting_for } => line("stopping", json!({ "waiting_for": waiting_for })),
+        WorkerEvent::Stopped(summary) => line("worker_stopped", summary),
+        _ => None,
+    }
+}
+
+fn line(event: &'static str, data: impl Serialize) -> Option<String> {
+    serde_json::to_string(&Line { at: rfc3339(now()), event, data }).ok()
 }

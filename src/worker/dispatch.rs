@@ -330,9 +330,10 @@ impl Dispatcher {
     }
 
     fn next_time(&self, now: Instant) -> Instant {
-        let mut times = vec![self.upkeep.next(now, &self.shared, &self.options)];
+        let trouble = self.trouble.until(now);
+        let mut times = vec![self.upkeep.next(now, trouble, &self.shared, &self.options)];
         times.extend(self.looks.last());
-        times.extend(self.trouble.until(now));
+        times.extend(trouble);
         times.extend(self.room.until(now));
         times.extend(self.shared.pool.oldest().map(|since| since + STALE));
         if let Some(stopping) = &self.stopping {

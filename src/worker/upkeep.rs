@@ -59,13 +59,21 @@ impl Upkeep {
         });
     }
 
-    /// When there is something to do again.
-    pub(super) fn next(&self, now: Instant, shared: &Shared, options: &WorkerOptions) -> Instant {
-        let mut next = self.sweep_at.min(self.beat_at).min(now + options.poll_interval);
+    /// When there is something to do again. `trouble`: until when the database
+    /// is left alone, and with it everything that needs it.
+    pub(super) fn next(
+        &self,
+        now: Instant,
+        trouble: Option<Instant>,
+        shared: &Shared,
+        options: &WorkerOptions,
+    ) -> Instant {
+        let not_before = trouble.unwrap_or(now);
+        let mut next = self.sweep_at.min(self.beat_at).max(not_before).min(now + options.poll_interval);
         next = self.due_at.map_or(next, |due| next.min(due));
         for running in shared.pool.running() {
             let times = [
-                running.run.progress_due(),
+                running.run.progress_due().map(|due| due.max(not_before)),
                 running.deadline().map(|at| if at > now { at } else { given_up_at(at) }),
                 Some(running.started + STALE).filter(|at| *at > now),
             ];

@@ -87,6 +87,11 @@ impl Run {
         Some(progress)
     }
 
+    /// Progress that could not be written, unless there is newer by now.
+    pub(crate) fn put_back_progress(&self, progress: Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).unwritten.get_or_insert(progress);
+    }
+
     /// When progress that waits may be written.
     pub(crate) fn progress_due(&self) -> Option<Instant> {
         let reported = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,8 +194,9 @@ impl Context {
         let progress = Progress { percent: percent.min(100), message };
         self.run.progress.lock().unwrap_or_else(PoisonError::into_inner).unwritten = Some(progress);
         if let Some(progress) = self.run.take_progress(false)
-            && let Err(error) = self.beat(Some(progress), None)
+            && let Err(error) = self.beat(Some(progress.clone()), None)
         {
+            self.run.put_back_progress(progress);
             tracing::warn!(job_id = self.job_id(), %error, "progress could not be written");
         }
     }

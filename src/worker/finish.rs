@@ -16,9 +16,9 @@ use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
 use super::trouble::Trouble;
 use super::{Room, Shared};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::HandlerError;
+use crate::handler::{HandlerError, Run};
 use crate::state::Status;
-use crate::store::{Application, Applier, Beat, Ending, Failure, Settled, Step, Store as _};
+use crate::store::{Application, Applier, Beat, Ending, Failure, Progress, Settled, Step, Store as _};
 
 /// How long a decision waits for a path that another job is at work on.
 const BUSY_PATH: Duration = Duration::from_millis(50);
@@ -138,11 +138,10 @@ impl Finisher {
     /// One transaction. False when it had to be left undone.
     fn round(&mut self, mut round: Vec<Finished>) -> bool {
         self.seal_stage(&mut round);
-        self.flush_progress(&round);
         let mut trouble = Trouble::default();
         let answers = loop {
             let steps = round.iter().map(|end| (end.run.lease.clone(), end.step.clone())).collect();
-            match self.shared.queue.store().settle(steps) {
+            match self.flush_progress(&round).and_then(|()| self.shared.queue.store().settle(steps)) {
                 Ok(answers) => break answers,
                 Err(error) if is_about_one(&error) => break self.one_by_one(&round),
                 Err(error) if error.kind() == ErrorKind::Schema => return self.leave(&round, error),
@@ -212,20 +211,24 @@ impl Finisher {
         }
     }
 
-    /// The last progress of a job is never lost.
-    fn flush_progress(&self, round: &[Finished]) {
-        let beats: Vec<Beat> = round
-            .iter()
-            .filter_map(|end| {
-                let progress = end.run.take_progress(true)?;
-                Some(Beat { lease: end.run.lease.clone(), progress: Some(progress), checkpoint: None })
-            })
-            .collect();
-        if !beats.is_empty()
-            && let Err(error) = self.shared.queue.store().heartbeat(beats)
-        {
-            tracing::warn!(%error, "the last progress of some jobs could not be written");
+    /// The last progress of a job is never lost: it goes before the end, which
+    /// waits for it.
+    fn flush_progress(&self, round: &[Finished]) -> Result<()> {
+        let told: Vec<_> = round.iter().filter_map(|end| Some((&end.run, end.run.take_progress(true)?))).collect();
+        if told.is_empty() {
+            return Ok(());
         }
+        let beat = |(run, progress): &(&Arc<Run>, Progress)| Beat {
+            lease: run.lease.clone(),
+            progress: Some(progress.clone()),
+            checkpoint: None,
+        };
+        let answer = self.shared.queue.store().heartbeat(told.iter().map(beat).collect());
+        answer.map(drop).inspect_err(|_| {
+            for (run, progress) in told {
+                run.put_back_progress(progress);
+            }
+        })
     }
 
     fn answered(&mut self, mut end: Finished, answer: Result<Settled>) {

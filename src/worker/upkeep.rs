@@ -151,7 +151,12 @@ impl Dispatcher {
             return Ok(());
         }
         let (runs, beats): (Vec<_>, Vec<_>) = beats.into_iter().unzip();
-        for (run, pulse) in runs.into_iter().zip(self.shared.queue.store().heartbeat(beats)?) {
+        let pulses = self.shared.queue.store().heartbeat(beats.clone()).inspect_err(|_| {
+            for (run, beat) in runs.iter().zip(beats) {
+                beat.progress.into_iter().for_each(|progress| run.put_back_progress(progress));
+            }
+        })?;
+        for (run, pulse) in runs.into_iter().zip(pulses) {
             match pulse {
                 Pulse::Alive => {}
                 Pulse::CancelRequested => run.tell_to_stop(Stop::Cancelled),

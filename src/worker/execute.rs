@@ -1,7 +1,6 @@
 //! One attempt: from the payload to the one step the store is asked for.
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +12,7 @@ use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Decision, Failure, Precondition, Step};
+use crate::store::{Decision, Failure, PlannedEffect, Precondition, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -28,6 +27,10 @@ pub(super) struct Finished {
     pub(super) disk_full: bool,
     /// Effects that take what is there, whatever it is.
     take_any: Vec<usize>,
+    /// What it has staged is known to be durable.
+    pub(super) sealed: bool,
+    /// Since when it cannot be decided because another job is at work on a path.
+    pub(super) busy_since: Option<Instant>,
 }
 
 impl Finished {
@@ -43,20 +46,59 @@ impl Finished {
             duration: Duration::ZERO,
             disk_full: false,
             take_any: Vec::new(),
+            sealed: false,
+            busy_since: None,
         }
     }
 
-    /// Takes note of what is there now, where anything will do.
+    /// It comes to nothing after all.
+    pub(super) fn come_to_nothing(&mut self, error: HandlerError) {
+        self.disk_full = error.verdict == Verdict::DiskFull;
+        self.step = step_after(&error, &self.run, &self.job);
+        self.failure = Some(error.failure);
+    }
+
+    /// How long it may wait for a path: as long as an attempt may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.job.timeout.and_then(|millis| u64::try_from(millis).ok()).map_or(Duration::MAX, Duration::from_millis)
+    }
+
+    /// Takes note of what is there now, where anything will do. The last thing
+    /// before it is decided: another job may have changed it since the handler
+    /// looked, and whoever takes anything comes on top of that.
     pub(super) fn look_again(&mut self, files: &Files) -> Result<(), HandlerError> {
         let Step::Decide(decision) = &mut self.step else { return Ok(()) };
         for index in &self.take_any {
             let effect = &mut decision.effects[*index];
+            if is_as_noted(files, effect) {
+                continue;
+            }
             (effect.precondition, effect.observed) = match files.look(&effect.path)? {
                 Sight::Absent => (Precondition::Absent, None),
                 Sight::File { sha256, observed, .. } => (Precondition::Sha256(sha256), Some(observed)),
             };
         }
         Ok(())
+    }
+}
+
+/// Whether a file looks as it did when it was hashed, so that this need not be
+/// done again. Only saves time: whether it is so is checked when it is applied.
+fn is_as_noted(files: &Files, effect: &PlannedEffect) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::symlink_metadata(files.root().join(&effect.path));
+    match (&effect.observed, found) {
+        (Some(observed), Ok(found)) => {
+            let nanos = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000).saturating_add(nanos);
+            let looks = serde_json::json!({
+                "size": found.len(),
+                "mtime": nanos(found.mtime(), found.mtime_nsec()),
+                "ctime": nanos(found.ctime(), found.ctime_nsec()),
+                "inode": found.ino(),
+            });
+            serde_json::from_str::<serde_json::Value>(observed).is_ok_and(|observed| observed == looks)
+        }
+        _ => false,
     }
 }
 
@@ -106,9 +148,7 @@ fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
         }
         Err(error) => {
             let error = as_told(error, &finished.run);
-            finished.disk_full = error.verdict == Verdict::DiskFull;
-            finished.step = step_after(&error, &finished.run, &finished.job);
-            finished.failure = Some(error.failure);
+            finished.come_to_nothing(error);
         }
     }
     finished
@@ -144,22 +184,11 @@ fn prepare(shared: &Shared, job: &Job, prepared: Prepared) -> Result<(Step, Vec<
     if prepared.effects.is_empty() {
         return Ok((Step::Complete { result: prepared.result, follow_ups }, Vec::new()));
     }
-    let mut effects = Vec::with_capacity(prepared.effects.len());
-    let (mut paths, mut take_any) = (HashSet::new(), Vec::new());
-    for (index, effect) in prepared.effects.into_iter().enumerate() {
-        let expect = match &effect {
-            FileEffect::Put { expect, .. } | FileEffect::Remove { expect, .. } => expect,
-        };
-        if *expect == Expect::Any {
-            take_any.push(index);
-        }
-        let effect = shared.files.plan(effect)?;
-        if !paths.insert(effect.path.clone()) {
-            let twice = format!("its outcome names {} twice", effect.path);
-            return Err(HandlerError::permanent(twice).with_code("internal_error"));
-        }
-        effects.push(effect);
-    }
+    let takes_any = |effect: &FileEffect| match effect {
+        FileEffect::Put { expect, .. } | FileEffect::Remove { expect, .. } => *expect == Expect::Any,
+    };
+    let take_any = (0..prepared.effects.len()).filter(|index| takes_any(&prepared.effects[*index])).collect();
+    let effects = shared.files.plan_all(prepared.effects)?;
     Ok((Step::Decide(Decision { result: prepared.result, effects, follow_ups }), take_any))
 }
 

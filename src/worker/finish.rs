@@ -70,6 +70,10 @@ impl Inbox {
         self.changed.notify_one();
     }
 
+    fn is_hurried(&self) -> bool {
+        self.lock().hurry
+    }
+
     /// What has come, after waiting for it until then at most; `None` when no
     /// more will come.
     fn take(&self, until: Option<Instant>) -> Option<Vec<Finished>> {
@@ -190,24 +194,24 @@ impl Finisher {
         round.iter().map(|end| self.shared.queue.store().one(end.run.lease.clone(), end.step.clone())).collect()
     }
 
-    /// What is about to be decided must be durable in the stage. If it is not,
-    /// none of it is decided.
+    /// What is about to be decided must be durable in the stage, and know what
+    /// is there now. What is not is not decided.
     fn seal_stage(&self, round: &mut [Finished]) {
-        let new = |end: &&mut Finished| matches!(end.step, Step::Decide(_));
-        if !round.iter_mut().any(|end| new(&end)) {
-            return;
+        let files = &self.shared.files;
+        let decides = |end: &Finished| matches!(end.step, Step::Decide(_));
+        if round.iter().any(|end| decides(end) && !end.sealed) {
+            let synced = files.sync_stage();
+            for end in round.iter_mut().filter(|end| decides(end) && !end.sealed) {
+                match &synced {
+                    Ok(()) => end.sealed = true,
+                    Err(error) => end.come_to_nothing(error.clone().into()),
+                }
+            }
         }
-        let Err(error) = self.shared.files.sync_stage() else { return };
-        let error = HandlerError::from(error);
-        for end in round.iter_mut().filter(|end| new(end)) {
-            end.disk_full = matches!(error.verdict, crate::handler::Verdict::DiskFull);
-            end.step = if end.disk_full {
-                Step::Release
-            } else {
-                let delay = end.job.backoff().delay(end.job.attempts, fastrand::f64());
-                Step::Reschedule { failure: error.failure.clone(), delay }
-            };
-            end.failure = Some(error.failure.clone());
+        for end in round.iter_mut().filter(|end| decides(end)) {
+            if let Err(error) = end.look_again(files) {
+                end.come_to_nothing(error);
+            }
         }
     }
 
@@ -268,15 +272,16 @@ impl Finisher {
                 end.failure = Some(Failure::new("lease_lost", error.to_string()));
                 self.ended(end, AttemptEnd::LeaseLost);
             }
-            // The job that was in the way may change what is there.
-            ErrorKind::PathBusy => match end.look_again(&self.shared.files) {
-                Ok(()) => self.postponed.push(end),
-                Err(error) => {
-                    end.step = Step::Fail(error.failure.clone());
-                    end.failure = Some(error.failure);
-                    self.postponed.push(end);
+            ErrorKind::PathBusy => {
+                let since = *end.busy_since.get_or_insert_with(Instant::now);
+                if self.shared.finished.is_hurried() {
+                    end.step = Step::Release;
+                } else if since.elapsed() >= end.patience() {
+                    // Two jobs may each wait for a path of the other. One of them has to let go of its own.
+                    end.come_to_nothing(HandlerError::retry(error).with_code("path_busy"));
                 }
-            },
+                self.postponed.push(end);
+            }
             ErrorKind::Busy | ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::ReadOnly | ErrorKind::OutcomeUnknown => {
                 self.postponed.push(end);
             }

@@ -17,6 +17,10 @@ pub enum Step {
     },
     /// What it will do is certain.
     Decide(Decision),
+    /// The same, unless the disk has changed since it was looked at: asked inside
+    /// the transaction, before anything is recorded, so that no other job can
+    /// come between. The answer is then `PathBusy`, and the caller looks again.
+    DecideIf(Decision, Arc<StillSo>),
     /// What was decided becomes visible.
     Apply(Arc<dyn Applier>),
     /// It failed and runs again after a while.
@@ -33,6 +37,10 @@ pub enum Step {
     /// It was asked to stop and did.
     AcknowledgeCancel,
 }
+
+/// Whether what a decision expects is still so. Called while the database is
+/// locked for all others: it looks at no content.
+pub type StillSo = dyn Fn(&Decision) -> bool + Send + Sync;
 
 /// Where a step led.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Decision, Failure, PlannedEffect, Precondition, Step};
+use crate::store::{Decision, Failure, Lease, PlannedEffect, Precondition, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -63,9 +63,25 @@ impl Finished {
         self.job.timeout.and_then(|millis| u64::try_from(millis).ok()).map_or(Duration::MAX, Duration::from_millis)
     }
 
-    /// Takes note of what is there now, where anything will do. The last thing
-    /// before it is decided: another job may have changed it since the handler
-    /// looked, and whoever takes anything comes on top of that.
+    /// What the store is asked for. A decision that takes what is there is not
+    /// recorded if that has changed since.
+    pub(super) fn request(&self, files: &Arc<Files>) -> (Lease, Step) {
+        let step = match &self.step {
+            Step::Decide(decision) if !self.take_any.is_empty() => {
+                let (files, take_any) = (Arc::clone(files), self.take_any.clone());
+                let still_so = move |decision: &Decision| {
+                    take_any.iter().all(|index| is_as_noted(&files, &decision.effects[*index]))
+                };
+                Step::DecideIf(decision.clone(), Arc::new(still_so))
+            }
+            step => step.clone(),
+        };
+        (self.run.lease.clone(), step)
+    }
+
+    /// Takes note of what is there now, where anything will do: another job may
+    /// have changed it since the handler looked, and whoever takes anything comes
+    /// on top of that.
     pub(super) fn look_again(&mut self, files: &Files) -> Result<(), HandlerError> {
         let Step::Decide(decision) = &mut self.step else { return Ok(()) };
         for index in &self.take_any {
@@ -82,23 +98,41 @@ impl Finished {
     }
 }
 
-/// Whether a file looks as it did when it was hashed, so that this need not be
-/// done again. Only saves time: whether it is so is checked when it is applied.
+/// Whether a path looks as it did when it was looked at. Another job's change
+/// always shows: it puts another file there, or takes it away.
 fn is_as_noted(files: &Files, effect: &PlannedEffect) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::symlink_metadata(files.root().join(&effect.path));
+    if found.is_err() && !files.root().exists() {
+        // The root was moved while it is in use; apply, which goes by handles, finds out.
+        return true;
+    }
     match (&effect.observed, found) {
-        (Some(observed), Ok(found)) => {
-            let nanos = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000).saturating_add(nanos);
-            let looks = serde_json::json!({
-                "size": found.len(),
-                "mtime": nanos(found.mtime(), found.mtime_nsec()),
-                "ctime": nanos(found.ctime(), found.ctime_nsec()),
-                "inode": found.ino(),
-            });
-            serde_json::from_str::<serde_json::Value>(observed).is_ok_and(|observed| observed == looks)
+        (Some(noted), Ok(found)) => serde_json::from_str::<Noted>(noted).is_ok_and(|noted| noted == Noted::of(&found)),
+        (None, Err(error)) => {
+            matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
         }
         _ => false,
+    }
+}
+
+#[derive(PartialEq, Eq, serde::Deserialize)]
+struct Noted {
+    size: u64,
+    mtime: i64,
+    ctime: i64,
+    inode: u64,
+}
+
+impl Noted {
+    fn of(found: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        let nanos = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000).saturating_add(nanos);
+        Self {
+            size: found.len(),
+            mtime: nanos(found.mtime(), found.mtime_nsec()),
+            ctime: nanos(found.ctime(), found.ctime_nsec()),
+            inode: found.ino(),
+        }
     }
 }
 

@@ -144,7 +144,7 @@ impl Finisher {
         self.seal_stage(&mut round);
         let mut trouble = Trouble::default();
         let answers = loop {
-            let steps = round.iter().map(|end| (end.run.lease.clone(), end.step.clone())).collect();
+            let steps = round.iter().map(|end| end.request(&self.shared.files)).collect();
             match self.flush_progress(&round).and_then(|()| self.shared.queue.store().settle(steps)) {
                 Ok(answers) => break answers,
                 Err(error) if is_about_one(&error) => break self.one_by_one(&round),
@@ -191,7 +191,8 @@ impl Finisher {
 
     /// One of them makes the whole transaction fail: each by itself.
     fn one_by_one(&self, round: &[Finished]) -> Vec<Result<Settled>> {
-        round.iter().map(|end| self.shared.queue.store().one(end.run.lease.clone(), end.step.clone())).collect()
+        let one = |(lease, step)| self.shared.queue.store().one(lease, step);
+        round.iter().map(|end| one(end.request(&self.shared.files))).collect()
     }
 
     /// What is about to be decided must be durable in the stage, and know what

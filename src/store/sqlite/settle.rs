@@ -9,7 +9,7 @@ use super::release;
 use super::reschedule;
 use super::tx::Tx;
 use crate::clock::Millis;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Lease, Settled, Step};
 
 /// Only trouble with the database ends them all.
@@ -32,7 +32,9 @@ pub(super) fn settle(tx: &Tx<'_>, steps: &[(Lease, Step)]) -> Result<Vec<Result<
 fn can_fail_half_way(step: &Step) -> bool {
     match step {
         Step::Complete { follow_ups, .. } => !follow_ups.is_empty(),
-        Step::Decide(decision) => decision.effects.len() > 1 || !decision.follow_ups.is_empty(),
+        Step::Decide(decision) | Step::DecideIf(decision, _) => {
+            decision.effects.len() > 1 || !decision.follow_ups.is_empty()
+        }
         _ => false,
     }
 }
@@ -42,6 +44,11 @@ fn one(tx: &Tx<'_>, lease: &Lease, step: &Step) -> Result<Settled> {
         Step::Apply(applier) => return apply::apply(tx, lease, applier).map(Settled::Applied),
         Step::Complete { result, follow_ups } => complete::complete(tx, lease, result.as_deref(), follow_ups),
         Step::Decide(decision) => decide::decide(tx, lease, decision),
+        Step::DecideIf(decision, still_so) if still_so(decision) => decide::decide(tx, lease, decision),
+        Step::DecideIf(..) => Err(Error::new(
+            ErrorKind::PathBusy,
+            format!("job {}: a path has changed since it was looked at; look again", lease.id),
+        )),
         Step::Reschedule { failure, delay } => {
             let delay = Millis::try_from(delay.as_millis()).unwrap_or(Millis::MAX);
             reschedule::reschedule(tx, lease, failure, delay)

@@ -4,14 +4,20 @@
 mod worker {
     mod act;
     mod child;
+    mod clocks;
+    mod database;
     mod faulty;
     mod frozen;
+    mod full_disk;
     mod harness;
+    mod inside;
     mod killed;
     mod leftovers;
     mod order;
+    mod outcomes;
     mod poison;
     mod sharing;
     mod shutdown;
     mod unruly;
+    mod wakes;
 }

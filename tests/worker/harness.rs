@@ -21,7 +21,11 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap())
+    }
+
+    /// In a folder that the test has prepared.
+    pub fn at(folder: tempfile::TempDir) -> Self {
         let root = folder.path().join("root");
         let types = setup(&root, folder.path(), "parent").registry().types();
         let queue = QueueOptions::in_folder(&root).create(true).types(types).open().unwrap();

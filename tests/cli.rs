@@ -6,4 +6,5 @@ mod cli {
     mod jobs;
     mod places;
     mod unavailable;
+    mod worker;
 }

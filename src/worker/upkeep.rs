@@ -249,6 +249,8 @@ impl Dispatcher {
     /// it. If that fails, the lock tells others that this process is gone.
     pub(super) fn sign_off(&self) {
         let owner = self.shared.lock.owner();
+        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
+        let _ = std::fs::remove_dir(self.shared.queue.state_folder().join("stage").join(&owner.locked_by));
         let me = DeadOwner { locked_by: owner.locked_by.clone(), started: None };
         match self.shared.queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
             Ok(_) => self.shared.lock.remove(),

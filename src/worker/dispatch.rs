@@ -199,9 +199,8 @@ impl Dispatcher {
             // What is claimed now could only be given back.
             return Ok(());
         }
-        let pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let ahead = pace.ahead(self.options.concurrency.saturating_sub(self.upkeep.long_runs));
-        drop(pace);
+        let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
+        let ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
         let place = (load.idle_threads + ahead).saturating_sub(load.waiting);
         let enough = load.waiting > ahead / 2 && load.waiting >= load.idle_threads;
         if place == 0 || enough || load.held > MOST_UNSETTLED {

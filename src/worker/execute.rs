@@ -218,10 +218,10 @@ fn prepare(shared: &Shared, job: &Job, prepared: Prepared) -> Result<(Step, Vec<
     if prepared.effects.is_empty() {
         return Ok((Step::Complete { result: prepared.result, follow_ups }, Vec::new()));
     }
-    let takes_any = |effect: &FileEffect| match effect {
+    let is_open = |effect: &FileEffect| match effect {
         FileEffect::Put { expect, .. } | FileEffect::Remove { expect, .. } => *expect == Expect::Any,
     };
-    let take_any = (0..prepared.effects.len()).filter(|index| takes_any(&prepared.effects[*index])).collect();
+    let take_any = (0..prepared.effects.len()).filter(|index| is_open(&prepared.effects[*index])).collect();
     let effects = shared.files.plan_all(prepared.effects)?;
     Ok((Step::Decide(Decision { result: prepared.result, effects, follow_ups }), take_any))
 }

@@ -109,7 +109,7 @@ impl Watch {
 
     pub(super) fn turn_off(&mut self, queue: &Queue) {
         if std::mem::take(&mut self.on) {
-            let _ = self.each_folder(queue, |watcher, folder| watcher.unwatch(folder));
+            let _ = self.each_folder(queue, notify::Watcher::unwatch);
         }
     }
 

@@ -103,7 +103,7 @@ fn types_without_a_handler_are_told_and_stay() {
 fn a_signal_ends_a_worker_in_good_order() {
     for signal in [Signal::TERM, Signal::INT] {
         let q = Scratch::new();
-        let mut child = q.command(&["worker"]).stdout(Stdio::piped()).spawn().unwrap();
+        let child = q.command(&["worker"]).stdout(Stdio::piped()).spawn().unwrap();
         create(&q, "a.txt", "a");
         let deadline = Instant::now() + Duration::from_secs(30);
         while !q.path().join("a.txt").exists() {

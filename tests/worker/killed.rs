@@ -31,6 +31,7 @@ fn a_job_whose_worker_is_killed_is_finished_by_another_within_two_seconds() {
     assert_eq!(world.lock_files().len(), 1, "only the second's is left");
     second.stop();
     assert_eq!(world.lock_files(), [""; 0]);
+    assert_eq!(std::fs::read_dir(world.root().join(".jobq/stage")).unwrap().count(), 0, "no folders either");
     let told = world.events(&id);
     let expected = ["queued", "claimed", "worker_lost", "reclaimed", "claimed", "decided", "completed"];
     assert_eq!(told, expected);

@@ -35,7 +35,7 @@ fn plain_sql_of_another_program_wakes_a_worker_within_a_tenth_of_a_second() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(inserter.stdout.take().unwrap()).lines();
-    let inserted: Vec<(String, i64)> = lines
+    let rows: Vec<(String, i64)> = lines
         .map(|line| {
             let line = line.unwrap();
             let (id, at) = line.split_once(' ').unwrap();
@@ -43,8 +43,8 @@ fn plain_sql_of_another_program_wakes_a_worker_within_a_tenth_of_a_second() {
         })
         .collect();
     assert!(inserter.wait().unwrap().success());
-    assert_eq!(inserted.len(), JOBS);
-    let mut waits: Vec<i64> = inserted
+    assert_eq!(rows.len(), JOBS);
+    let mut waits: Vec<i64> = rows
         .iter()
         .map(|(id, at)| {
             until("it has been taken", || world.queue.get(id).unwrap().claimed_at.is_some());
@@ -53,7 +53,7 @@ fn plain_sql_of_another_program_wakes_a_worker_within_a_tenth_of_a_second() {
         .collect();
     waits.sort_unstable();
     assert!(waits[JOBS - 1] <= 100, "{waits:?}");
-    for (id, _) in &inserted {
+    for (id, _) in &rows {
         world.completed(id);
     }
     worker.stop();

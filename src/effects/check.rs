@@ -58,6 +58,20 @@ impl Files {
         }
     }
 
+    /// Whether a path looks as it did when the effect was planned. Looks at no
+    /// content; another job's change always shows, because it puts another file
+    /// there or takes it away. What cannot be looked at now is left to apply.
+    #[must_use]
+    pub fn looks_as_planned(&self, effect: &PlannedEffect) -> bool {
+        let Ok(found) = self.walk(&effect.path, LOOK).and_then(|spot| spot.find()) else { return true };
+        let observed = effect.observed.as_deref().and_then(|text| serde_json::from_str::<Observed>(text).ok());
+        match (observed, found) {
+            (Some(observed), Some(found)) => observed.looks_like(&found),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// The change can be made, if what it needs is there.
     fn ready(&self, effect: &PlannedEffect, found: Option<Meta>) -> Result<Next, Trouble> {
         if let EffectOp::Put { size, stage, .. } = &effect.op {

@@ -12,7 +12,7 @@ use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Decision, Failure, Lease, PlannedEffect, Precondition, Step};
+use crate::store::{Decision, Failure, Lease, Precondition, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -70,7 +70,7 @@ impl Finished {
             Step::Decide(decision) if !self.take_any.is_empty() => {
                 let (files, take_any) = (Arc::clone(files), self.take_any.clone());
                 let still_so = move |decision: &Decision| {
-                    take_any.iter().all(|index| is_as_noted(&files, &decision.effects[*index]))
+                    take_any.iter().all(|index| files.looks_as_planned(&decision.effects[*index]))
                 };
                 Step::DecideIf(decision.clone(), Arc::new(still_so))
             }
@@ -86,7 +86,7 @@ impl Finished {
         let Step::Decide(decision) = &mut self.step else { return Ok(()) };
         for index in &self.take_any {
             let effect = &mut decision.effects[*index];
-            if is_as_noted(files, effect) {
+            if files.looks_as_planned(effect) {
                 continue;
             }
             (effect.precondition, effect.observed) = match files.look(&effect.path)? {
@@ -95,44 +95,6 @@ impl Finished {
             };
         }
         Ok(())
-    }
-}
-
-/// Whether a path looks as it did when it was looked at. Another job's change
-/// always shows: it puts another file there, or takes it away.
-fn is_as_noted(files: &Files, effect: &PlannedEffect) -> bool {
-    let found = std::fs::symlink_metadata(files.root().join(&effect.path));
-    if found.is_err() && !files.root().exists() {
-        // The root was moved while it is in use; apply, which goes by handles, finds out.
-        return true;
-    }
-    match (&effect.observed, found) {
-        (Some(noted), Ok(found)) => serde_json::from_str::<Noted>(noted).is_ok_and(|noted| noted == Noted::of(&found)),
-        (None, Err(error)) => {
-            matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
-        }
-        _ => false,
-    }
-}
-
-#[derive(PartialEq, Eq, serde::Deserialize)]
-struct Noted {
-    size: u64,
-    mtime: i64,
-    ctime: i64,
-    inode: u64,
-}
-
-impl Noted {
-    fn of(found: &std::fs::Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-        let nanos = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000).saturating_add(nanos);
-        Self {
-            size: found.len(),
-            mtime: nanos(found.mtime(), found.mtime_nsec()),
-            ctime: nanos(found.ctime(), found.ctime_nsec()),
-            inode: found.ino(),
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobq::state::Status;
+use jobq::state::Status::{self, Cancelled, Claimed, Completed, Failed, Pending};
 use jobq::store::{
     Application, Applier, ApplyReport, Decision, Ending, Failure, FileStamp, Lease, PlannedEffect, SYNC_FAILED,
     Settled, Step, Store as _,
@@ -49,7 +49,6 @@ pub fn every_kind_of_step_fits_in_one_transaction<H: Harness>() {
         .into_iter()
         .map(|id| world.status(id))
         .collect();
-    use Status::{Cancelled, Claimed, Completed, Failed, Pending};
     assert_eq!(status, [Completed, Claimed, Pending, Failed, Pending, Cancelled, Completed]);
 }
 
@@ -64,7 +63,7 @@ pub fn one_who_is_refused_does_not_stop_the_others<H: Harness>() {
     let answers = world.store.settle(steps).unwrap();
     let kinds: Vec<_> = answers.into_iter().map(|answer| answer.map_err(|error| error.kind())).collect();
     assert_eq!(kinds, [Ok(done()), Err(ErrorKind::LeaseLost), Ok(done())]);
-    assert_eq!(world.status("lost"), Status::Pending);
+    assert_eq!(world.status("lost"), Pending);
 }
 
 pub fn a_step_that_is_refused_half_way_leaves_nothing<H: Harness>() {
@@ -123,7 +122,7 @@ pub fn a_sync_that_fails_keeps_the_job_decided_and_what_is_there_is_written_afre
     let disk = unsynced(2);
     let deferred = world.store.apply(lease, disk.clone()).unwrap();
     assert!(matches!(&deferred, Application::Deferred(why) if why.contains("on fire")), "{deferred:?}");
-    assert_eq!(world.status("job"), Status::Claimed);
+    assert_eq!(world.status("job"), Claimed);
     assert_eq!(world.get("job").locked_by, None);
     world.clock.advance(60_000);
     let again = world.take_over("w2").remove(0).lease;

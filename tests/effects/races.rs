@@ -52,7 +52,11 @@ fn a_folder_that_is_swapped_for_a_link_outside_never_leads_there() {
         }
         let _stop = Stop(&stop);
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(5) {
+        // Five seconds, and longer on a machine that has other things to do.
+        let enough = |swaps: u64, applies, done, refused| swaps > 500 && applies > 500 && done > 50 && refused > 50;
+        while start.elapsed() < Duration::from_secs(5) || !enough(swaps.load(Ordering::Relaxed), applies, done, refused)
+        {
+            assert!(start.elapsed() < Duration::from_secs(120), "{applies} {done} {refused}");
             let job = claim(&format!("j{applies}"), 1);
             let mut plan = Vec::new();
             let targets = ["a/folder/f.txt", "a/folder/new/f.txt", "a/secret.txt", "spare/f.txt", "spare/inner.txt"];
@@ -85,7 +89,6 @@ fn a_folder_that_is_swapped_for_a_link_outside_never_leads_there() {
     let swaps = swaps.into_inner();
     println!("{swaps} swaps during {applies} applies; {done} came to pass, {refused} were refused");
     assert_eq!(listing(&world.outside()), outside, "something outside changed");
-    assert!(swaps > 500 && applies > 500 && done > 50 && refused > 50, "{swaps} {applies} {done} {refused}");
 }
 
 /// A FIFO that takes a file's place must not make anybody wait for its other end.

@@ -81,6 +81,7 @@ fn main() {
     }
     if wanted("pickup") {
         process::pickup(&sizes);
+        process::plain_sql(&sizes);
     }
     if wanted("idle") {
         process::idle(&sizes);

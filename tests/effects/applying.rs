@@ -136,6 +136,19 @@ fn a_file_that_looks_as_it_did_is_not_hashed_again() {
     assert_eq!(world.content("f").as_deref(), Some("new"));
 }
 
+/// … unless they were noted too soon after a change to prove anything.
+#[test]
+fn a_young_file_is_hashed_whatever_it_looks_like() {
+    let world = World::new();
+    let (files, job) = (world.files(), lease("j"));
+    world.old("f", "old");
+    let mut plan = plan_puts(&files, &job, &[("f", "new")]);
+    plan[0].precondition = Precondition::Sha256(sha("never read"));
+    plan[0].observed = plan[0].observed.take().map(|observed| observed.replacen('{', "{\"young\":true,", 1));
+    let (failure, _) = super::world::conflict(apply(&files, &job, &plan));
+    assert_eq!(failure.details.unwrap()["found"], sha("old"));
+}
+
 #[test]
 fn a_file_that_was_only_touched_is_hashed_and_found_unchanged() {
     let world = World::new();

@@ -238,6 +238,19 @@ fn a_staged_file_that_is_not_as_recorded_is_a_conflict() {
     }
 }
 
+/// Its size is right: a FIFO has none.
+#[test]
+fn a_fifo_in_the_place_of_an_empty_staged_file_is_a_conflict() {
+    let world = World::new();
+    let (files, job) = (world.files(), lease("j"));
+    let plan = plan_puts(&files, &job, &[("f", "")]);
+    let at = world.state().join("stage/owner-1/j.1.0");
+    fs::remove_file(&at).unwrap();
+    assert!(Command::new("mkfifo").arg(at).status().unwrap().success());
+    conflict(apply(&files, &job, &plan));
+    assert!(!world.path("f").exists());
+}
+
 #[test]
 fn a_recorded_stage_name_cannot_lead_out_of_the_stage() {
     let world = World::new();

@@ -167,6 +167,9 @@ impl Pool {
     /// suspect is expected to wait for the others to end, but for nothing else.
     pub(super) fn take_waiting(&self, now: Instant, before: Instant, suspects_too: bool) -> Vec<Claim> {
         let mut state = self.lock();
+        if !suspects_too && state.is_about_to_start(now, self.lease) {
+            return Vec::new();
+        }
         let patient = state.alone.is_none() && !suspects_too;
         let stays = |claim: &Claim| {
             patient && claim.is_suspect() && now.saturating_duration_since(claim.since) < self.lease.min(ISOLATE * 2)
@@ -210,6 +213,18 @@ impl State {
     /// Jobs that have started and whose end is not durable.
     fn started(&self) -> usize {
         self.slots - self.free_slots.len()
+    }
+
+    /// There is an idle thread for everything that waits. On a busy machine it
+    /// may take them a while to get going; to give back and claim again takes
+    /// longer.
+    fn is_about_to_start(&self, now: Instant, lease: Duration) -> bool {
+        self.alone.is_none()
+            && self.idle_threads >= self.waiting.len()
+            && self
+                .waiting
+                .iter()
+                .all(|claim| !claim.is_suspect() && now.saturating_duration_since(claim.since) < lease)
     }
 
     fn pop(&mut self, now: Instant, lease: Duration) -> Option<Claim> {

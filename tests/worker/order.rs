@@ -30,11 +30,12 @@ fn every_path_ends_as_its_last_job_says_though_jobs_fail_at_random_in_two_proces
         Process::start(&Setup { concurrency: 8, faults, ..world.setup(name) })
     });
     super::harness::until("all jobs have ended", || world.queue.stats().unwrap().outstanding.is_empty());
+    let mut injected = 0;
     for worker in &mut workers {
         worker.stop();
-        let bad = worker.hear_out().iter().filter(|line| line.starts_with("rescheduled")).count();
-        assert!(bad > 20, "only {bad} failures were injected");
+        injected += worker.hear_out().iter().filter(|line| line.starts_with("rescheduled")).count();
     }
+    assert!(injected > PATHS, "only {injected} failures were injected");
     let jobs = world.queue.list(&Filter { limit: 10_000, ..Filter::default() }).unwrap();
     assert_eq!(jobs.len(), PATHS * 4);
     for job in jobs {

@@ -25,7 +25,7 @@ pub enum Deed {
         path: String,
         content: String,
     },
-    /// Waits until this file is there, whatever it is told.
+    /// Waits until this file is there, whatever it is told; `{worker}` as in `Put`.
     WaitFor(PathBuf),
     /// Goes on until it is told to stop, and obeys.
     UntilToldToStop,
@@ -119,6 +119,7 @@ impl Handler for Actor {
                     outcome = outcome.put(path, staged);
                 }
                 Deed::WaitFor(file) => {
+                    let file = PathBuf::from(file.to_string_lossy().replace("{worker}", &self.worker));
                     while !file.exists() {
                         std::thread::sleep(Duration::from_millis(2));
                     }

@@ -36,6 +36,29 @@ fn a_worker_that_was_stopped_for_a_lease_changes_nothing_when_it_goes_on() {
 }
 
 #[test]
+fn a_worker_that_was_stopped_for_a_lease_cannot_end_a_job_that_another_runs_now() {
+    let world = World::new();
+    let deeds = [put("a.txt", "by {worker}"), Deed::WaitFor(world.outside("go-{worker}"))];
+    let id = world.enqueue(act_on("a.txt", deeds));
+    let quick = |name| Setup { lease_ms: 1_000, poll_ms: 100, ..world.setup(name) };
+    let mut first = Process::start(&quick("first"));
+    first.hear(&format!("running {id} 1"));
+    first.signal(Signal::STOP);
+    let mut second = Process::start(&quick("second"));
+    second.hear(&format!("running {id} 2"));
+    std::fs::write(world.outside("go-first"), "").unwrap();
+    first.signal(Signal::CONT);
+    first.hear(&format!("lease_lost {id} 1"));
+    assert_eq!(world.read("a.txt"), None);
+    first.stop();
+    std::fs::write(world.outside("go-second"), "").unwrap();
+    second.hear(&format!("completed {id} 2"));
+    assert_eq!(world.read("a.txt").unwrap(), "by second");
+    second.stop();
+    assert_eq!((world.staged(), world.lock_files()), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn a_worker_that_beats_keeps_a_job_for_many_leases() {
     let world = World::new();
     let go = world.outside("go");

@@ -13,11 +13,16 @@ fn a_long_job_is_waited_for() {
     let world = World::new();
     let go = world.outside("go");
     let id = world.enqueue(act([put("a.txt", "done"), Deed::WaitFor(go.clone())]));
-    let mut worker = Process::start(&world.setup("worker"));
+    // A second thread is free all the time.
+    let mut worker = Process::start(&Setup { concurrency: 2, poll_ms: 20, lease_ms: 2_000, ..world.setup("worker") });
     worker.hear(&format!("running {id}"));
     worker.signal(Signal::TERM);
     assert_eq!(worker.hear("stopping"), id, "it says what it waits for");
     let late = world.enqueue(act([]));
+    // A sign of life: it has been round its loop since.
+    let beats = || world.queue.get(&id).unwrap().heartbeat;
+    let before = beats();
+    until("it gives signs of life", || beats() > before);
     std::fs::write(&go, "").unwrap();
     assert!(worker.exit().success());
     let job = world.queue.get(&id).unwrap();

@@ -6,8 +6,8 @@
 //!     └───────────────── bell: "there is room", "look again" ◄───┘
 //! ```
 //!
-//! - `dispatch` is the loop: it decides when to look, how much to claim, when to
-//!   stop; `upkeep` is what it does besides;
+//! - `dispatch` is the loop: it decides when to look and how much to claim; `stop`
+//!   how to end; `upkeep` is what it does besides;
 //! - `pool` holds what is claimed and what runs; `execute` is one attempt, from
 //!   payload to one step for the store;
 //! - `finish` takes those steps to the store, as many as there are at a time;
@@ -19,10 +19,12 @@ mod dispatch;
 mod execute;
 mod finish;
 mod hooks;
+mod inbox;
 mod pace;
 mod pool;
 mod report;
 mod shutdown;
+mod stop;
 mod time;
 mod trouble;
 mod upkeep;
@@ -155,7 +157,7 @@ impl Worker {
         let bell = Arc::new(Bell::default());
         let shared = Arc::new(Shared {
             pool: pool::Pool::new(Arc::clone(&bell), self.options.lease),
-            finished: finish::Inbox::default(),
+            finished: inbox::Inbox::default(),
             shutting_down: Arc::new(AtomicBool::new(false)),
             pace: Mutex::default(),
             lost_threads: AtomicUsize::new(0),
@@ -179,7 +181,7 @@ struct Shared {
     files: Arc<Files>,
     lock: OwnerLock,
     pool: pool::Pool,
-    finished: finish::Inbox,
+    finished: inbox::Inbox,
     bell: Arc<Bell>,
     shutting_down: Arc<AtomicBool>,
     pace: Mutex<pace::Pace>,

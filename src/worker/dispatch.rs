@@ -12,24 +12,19 @@ use super::pace::STALE;
 use super::pool::Claim;
 use super::report::{WorkerEvent, WorkerSummary};
 use super::shutdown::Shutdown;
+use super::stop::Stopping;
 use super::trouble::Trouble;
 use super::upkeep::Upkeep;
 use super::wake::Watch;
 use super::{Room, Shared, WorkerOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::{Run, Stop};
+use crate::handler::Run;
 use crate::store::{ClaimRequest, ClaimedJob, Step, Store as _};
 
 /// Ends that are not durable yet; with more of them nothing new is claimed.
 const MOST_UNSETTLED: usize = 4096;
 /// After a hint from outside the commit may not be visible yet: look again.
 const LOOK_AGAIN: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25)];
-/// How often a worker that stops says what it waits for.
-const SAY_AGAIN: Duration = Duration::from_secs(5);
-/// How often a worker that waits only for its hooks looks whether it still should.
-const HOOK_LOOK: Duration = Duration::from_millis(1);
-/// How long handlers have to obey when the worker does not wait any more.
-const OBEY: Duration = Duration::from_secs(1);
 
 pub(super) struct Dispatcher {
     pub(super) shared: Arc<Shared>,
@@ -37,7 +32,7 @@ pub(super) struct Dispatcher {
     pub(super) types: Vec<String>,
     pub(super) trouble: Trouble,
     pub(super) upkeep: Upkeep,
-    shutdown: Shutdown,
+    pub(super) shutdown: Shutdown,
     watch: Watch,
     threads: Vec<JoinHandle<()>>,
     room: Trouble,
@@ -47,15 +42,9 @@ pub(super) struct Dispatcher {
     backlog: bool,
     /// Times to look again, soonest last.
     looks: Vec<Instant>,
-    stopping: Option<Stopping>,
+    pub(super) stopping: Option<Stopping>,
     /// Why the worker cannot go on.
-    broken: Option<Error>,
-}
-
-struct Stopping {
-    since: Instant,
-    said: Instant,
-    forced: Option<Instant>,
+    pub(super) broken: Option<Error>,
 }
 
 impl Dispatcher {
@@ -110,22 +99,6 @@ impl Dispatcher {
         end.map(|()| summary)
     }
 
-    /// Their thread ends with the finisher, who had the other side of the
-    /// channel; one that hangs is left when the worker may wait no longer.
-    fn wait_for_hooks(&self, hooks: JoinHandle<()>) {
-        while !hooks.is_finished() {
-            let now = self.shared.ticks.now();
-            let stopping = self.stopping.as_ref();
-            let over = |grace: Duration| stopping.is_some_and(|stopping| now >= stopping.since + grace);
-            if self.shutdown.requests() > 1 || self.options.grace.is_some_and(over) {
-                tracing::warn!("a hook is still running; it is left");
-                return;
-            }
-            std::thread::sleep(HOOK_LOOK);
-        }
-        let _ = hooks.join();
-    }
-
     pub(super) fn start_thread(&mut self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         self.threads.push(spawn("jobq-run", move || execute::runner(&shared))?);
@@ -137,6 +110,7 @@ impl Dispatcher {
             let now = self.shared.ticks.now();
             let rung = self.shared.bell.take();
             if rung.outside {
+                self.upkeep.cancels = true;
                 self.looks = LOOK_AGAIN.iter().rev().map(|wait| now + *wait).collect();
             }
             if rung.outside || rung.settled {
@@ -278,49 +252,6 @@ impl Dispatcher {
         }
     }
 
-    /// With too many of them the worker is not worth keeping: it finishes what
-    /// runs, as if it had been told to stop.
-    fn see_to_lost_threads(&mut self) {
-        let lost = self.shared.lost_threads.load(Ordering::Acquire);
-        if lost > self.options.concurrency && self.broken.is_none() && self.stopping.is_none() {
-            let why = format!("{lost} handlers did not stop when they were told to; start the worker again");
-            self.broken = Some(Error::new(ErrorKind::Internal, why));
-        }
-    }
-
-    fn see_to_shutdown(&mut self, now: Instant) {
-        let requests = self.shutdown.requests();
-        if requests == 0 && self.broken.is_none() {
-            return;
-        }
-        let running = self.shared.pool.running();
-        let stopping = self.stopping.get_or_insert_with(|| {
-            self.shared.shutting_down.store(true, Ordering::Release);
-            Stopping { since: now, said: now.checked_sub(SAY_AGAIN).unwrap_or(now), forced: None }
-        });
-        let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
-        if stopping.forced.is_none() && (requests > 1 || out_of_patience) {
-            stopping.forced = Some(now);
-            self.shared.finished.hurry();
-            for running in &running {
-                running.run.tell_to_stop(Stop::ShutDown);
-            }
-        }
-        if stopping.forced.is_some_and(|forced| now >= forced + OBEY) {
-            for running in running {
-                let _ = abandon(&self.shared, running, Step::Release);
-            }
-        } else if !running.is_empty() && now >= stopping.said + SAY_AGAIN {
-            stopping.said = now;
-            let waiting_for = running.iter().map(|running| running.job.id.clone()).collect();
-            self.shared.tell(&WorkerEvent::Stopping { waiting_for });
-        }
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.is_some()
-    }
-
     fn is_done(&self) -> bool {
         let load = self.shared.pool.load();
         // What has ended since the last look may have made other jobs claimable.
@@ -335,35 +266,13 @@ impl Dispatcher {
         times.extend(trouble);
         times.extend(self.room.until(now));
         times.extend(self.shared.pool.oldest().map(|since| since + STALE));
-        if let Some(stopping) = &self.stopping {
-            times.push(stopping.said + SAY_AGAIN);
-            times.extend(stopping.forced.map(|forced| forced + OBEY));
-            times.extend(self.options.grace.map(|grace| stopping.since + grace));
-        }
+        times.extend(self.stopping.iter().flat_map(|stopping| stopping.times(self.options.grace)));
         times.into_iter().filter(|time| *time > now).min().unwrap_or(now + self.options.poll_interval)
     }
 }
 
 fn claim(claimed: ClaimedJob, since: Instant) -> Claim {
     Claim { run: Arc::new(Run::new(claimed.lease)), job: claimed.job, since }
-}
-
-/// Gives a running job up: its end is told without it, and what its handler
-/// still returns is dropped. False if it has just returned.
-pub(super) fn abandon(shared: &Shared, running: super::pool::Running, step: Step) -> bool {
-    shared.lost_threads.fetch_add(1, Ordering::AcqRel);
-    if running.run.abandoned.swap(true, Ordering::AcqRel) {
-        shared.lost_threads.fetch_sub(1, Ordering::AcqRel);
-        return false;
-    }
-    shared.pool.returned(&running.run);
-    let mut end = Finished::without_running(running.run, running.job, Some(running.slot), step);
-    end.duration = shared.ticks.now().saturating_duration_since(running.started);
-    if let Step::Reschedule { failure, .. } = &end.step {
-        end.failure = Some(failure.clone());
-    }
-    shared.finished.push(end);
-    true
 }
 
 fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {

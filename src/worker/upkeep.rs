@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::dispatch::{Dispatcher, abandon};
+use super::dispatch::Dispatcher;
 use super::execute::given_up_at;
 use super::pace::STALE;
 use super::report::WorkerEvent;
+use super::stop::abandon;
 use super::{Shared, WorkerOptions};
 use crate::effects;
 use crate::error::Result;
@@ -23,6 +24,8 @@ pub(super) struct Upkeep {
     sweep_at: Instant,
     prune_at: Instant,
     beat_at: Instant,
+    /// Someone else has written: perhaps a cancel.
+    pub(super) cancels: bool,
     /// When the next delayed job falls due.
     due_at: Option<Instant>,
     leases: LeaseWatch,
@@ -39,6 +42,7 @@ impl Upkeep {
             sweep_at: now,
             prune_at: now,
             beat_at: now,
+            cancels: false,
             due_at: None,
             leases: LeaseWatch::default(),
             swept: false,
@@ -94,6 +98,9 @@ impl Dispatcher {
             return Ok(());
         }
         self.beat(now)?;
+        if std::mem::take(&mut self.upkeep.cancels) {
+            self.pass_on_cancels()?;
+        }
         if now < self.upkeep.sweep_at {
             return Ok(());
         }

@@ -1,0 +1,117 @@
+//! How a worker ends: what runs is finished, what has not started goes back; told
+//! again, or out of patience, it waits for nothing.
+
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::dispatch::Dispatcher;
+use super::execute::Finished;
+use super::pool::Running;
+use super::report::WorkerEvent;
+use crate::error::{Error, ErrorKind};
+use crate::handler::Stop;
+use crate::store::Step;
+
+/// How often a worker that stops says what it waits for.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+/// How often a worker that waits only for its hooks looks whether it still should.
+const HOOK_LOOK: Duration = Duration::from_millis(1);
+/// How long handlers have to obey when the worker does not wait any more.
+const OBEY: Duration = Duration::from_secs(1);
+
+pub(super) struct Stopping {
+    since: Instant,
+    said: Instant,
+    pub(super) forced: Option<Instant>,
+}
+
+impl Stopping {
+    /// When there is something to do about it.
+    pub(super) fn times(&self, grace: Option<Duration>) -> Vec<Instant> {
+        let mut times = vec![self.said + SAY_AGAIN];
+        times.extend(self.forced.map(|forced| forced + OBEY));
+        times.extend(grace.map(|grace| self.since + grace));
+        times
+    }
+}
+
+impl Dispatcher {
+    /// Their thread ends with the finisher, who had the other side of the
+    /// channel; one that hangs is left when the worker may wait no longer.
+    pub(super) fn wait_for_hooks(&self, hooks: JoinHandle<()>) {
+        while !hooks.is_finished() {
+            let now = self.shared.ticks.now();
+            let stopping = self.stopping.as_ref();
+            let over = |grace: Duration| stopping.is_some_and(|stopping| now >= stopping.since + grace);
+            if self.shutdown.requests() > 1 || self.options.grace.is_some_and(over) {
+                tracing::warn!("a hook is still running; it is left");
+                return;
+            }
+            std::thread::sleep(HOOK_LOOK);
+        }
+        let _ = hooks.join();
+    }
+
+    /// With too many of them the worker is not worth keeping: it finishes what
+    /// runs, as if it had been told to stop.
+    pub(super) fn see_to_lost_threads(&mut self) {
+        let lost = self.shared.lost_threads.load(Ordering::Acquire);
+        if lost > self.options.concurrency && self.broken.is_none() && self.stopping.is_none() {
+            let why = format!("{lost} handlers did not stop when they were told to; start the worker again");
+            self.broken = Some(Error::new(ErrorKind::Internal, why));
+        }
+    }
+
+    pub(super) fn see_to_shutdown(&mut self, now: Instant) {
+        let requests = self.shutdown.requests();
+        if requests == 0 && self.broken.is_none() {
+            return;
+        }
+        let running = self.shared.pool.running();
+        let stopping = self.stopping.get_or_insert_with(|| {
+            self.shared.shutting_down.store(true, Ordering::Release);
+            Stopping { since: now, said: now.checked_sub(SAY_AGAIN).unwrap_or(now), forced: None }
+        });
+        let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
+        if stopping.forced.is_none() && (requests > 1 || out_of_patience) {
+            stopping.forced = Some(now);
+            self.shared.finished.hurry();
+            for running in &running {
+                running.run.tell_to_stop(Stop::ShutDown);
+            }
+        }
+        if stopping.forced.is_some_and(|forced| now >= forced + OBEY) {
+            for running in running {
+                let _ = abandon(&self.shared, running, Step::Release);
+            }
+        } else if !running.is_empty() && now >= stopping.said + SAY_AGAIN {
+            stopping.said = now;
+            let waiting_for = running.iter().map(|running| running.job.id.clone()).collect();
+            self.shared.tell(&WorkerEvent::Stopping { waiting_for });
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+}
+
+/// Gives a running job up: its end is told without it, and what its handler
+/// still returns is dropped. False if it has just returned.
+pub(super) fn abandon(shared: &Shared, running: Running, step: Step) -> bool {
+    shared.lost_threads.fetch_add(1, Ordering::AcqRel);
+    if running.run.abandoned.swap(true, Ordering::AcqRel) {
+        shared.lost_threads.fetch_sub(1, Ordering::AcqRel);
+        return false;
+    }
+    shared.pool.returned(&running.run);
+    let mut end = Finished::without_running(running.run, running.job, Some(running.slot), step);
+    end.duration = shared.ticks.now().saturating_duration_since(running.started);
+    if let Step::Reschedule { failure, .. } = &end.step {
+        end.failure = Some(failure.clone());
+    }
+    shared.finished.push(end);
+    true
+}

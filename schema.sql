@@ -265,7 +265,7 @@ CREATE TABLE owners (
 -- Triggers: the state machine, enforced for every writer in every language.
 -- They refuse before the row is touched, with RAISE(FAIL): the offending row is
 -- never changed, and statements that cannot leave half a row behind need no
--- journal of their own (RAISE(FAIL) would cost every write one).
+-- journal of their own (RAISE(ABORT) would cost every write one).
 -- ---------------------------------------------------------------------------
 
 -- A job starts pending, unowned and untried, at the end of the line (an

@@ -125,5 +125,10 @@ fn init_logging(cli: &Cli) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_env("JOBQ_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .without_time()
+        .log_internal_errors(false)
+        .init();
 }

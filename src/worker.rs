@@ -30,6 +30,7 @@ mod trouble;
 mod upkeep;
 mod wake;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -202,7 +203,12 @@ enum Room {
 }
 
 impl Shared {
+    /// An observer that panics has missed something; the worker goes on.
     fn tell(&self, event: &WorkerEvent) {
-        (self.observer)(event);
+        let told = catch_unwind(AssertUnwindSafe(|| (self.observer)(event)));
+        if let Err(panic) = told {
+            execute::forget(panic);
+            tracing::error!("the worker's observer panicked");
+        }
     }
 }

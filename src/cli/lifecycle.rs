@@ -18,24 +18,33 @@ use super::output::{CYAN, DIM, GREEN, RED, YELLOW};
 /// Lines are written together when they come fast, and after this long at most.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// Bytes that may wait for a slow reader; what comes then is counted and dropped.
+const MOST_WAITING: usize = 4 << 20;
+/// How long the last lines may take.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 pub(crate) struct Lifecycle {
     people: bool,
     quiet: bool,
     bar: Option<ProgressBar>,
     lines: Arc<Lines>,
-    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 #[derive(Default)]
 struct Lines {
     state: Mutex<State>,
     changed: Condvar,
+    left: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     text: Vec<u8>,
+    /// Lines that found no room.
+    dropped: u64,
     closed: bool,
+    /// Nobody writes any more: the reader has gone.
+    gone: bool,
 }
 
 impl Lifecycle {
@@ -47,8 +56,8 @@ impl Lifecycle {
         });
         let lines = Arc::<Lines>::default();
         let ours = Arc::clone(&lines);
-        let writer = std::thread::spawn(move || ours.write());
-        Self { people, quiet, bar, lines, writer: Mutex::new(Some(writer)) }
+        std::thread::spawn(move || ours.write());
+        Self { people, quiet, bar, lines }
     }
 
     pub(crate) fn print(&self, event: &WorkerEvent) {
@@ -74,11 +83,11 @@ impl Lifecycle {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        self.lines.lock().closed = true;
+        let mut state = self.lines.lock();
+        state.closed = true;
         self.lines.changed.notify_one();
-        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = writer.join();
-        }
+        // A reader that has stopped reading does not keep the worker from ending.
+        drop(self.lines.left.wait_timeout_while(state, LAST_WORDS, |state| !state.gone));
     }
 }
 
@@ -89,6 +98,13 @@ impl Lines {
 
     fn add(&self, line: &str) {
         let mut state = self.lock();
+        if state.gone {
+            return;
+        }
+        if state.text.len() > MOST_WAITING {
+            state.dropped += 1;
+            return;
+        }
         let first = state.text.is_empty();
         state.text.extend_from_slice(line.as_bytes());
         state.text.push(b'\n');
@@ -104,10 +120,16 @@ impl Lines {
         loop {
             let waiting = self.changed.wait_while(self.lock(), |state| state.text.is_empty() && !state.closed);
             let mut state = waiting.unwrap_or_else(PoisonError::into_inner);
-            let (text, closed) = (std::mem::take(&mut state.text), state.closed);
+            let (mut text, closed) = (std::mem::take(&mut state.text), state.closed);
+            let dropped = std::mem::take(&mut state.dropped);
             drop(state);
+            if dropped > 0 {
+                let _ = writeln!(text, "{{\"event\":\"lines_dropped\",\"lines\":{dropped}}}");
+            }
             let written: io::Result<()> = stdout.write_all(&text).and_then(|()| stdout.flush());
             if written.is_err() || (closed && text.is_empty()) {
+                self.lock().gone = true;
+                self.left.notify_all();
                 return;
             }
             if !closed {

@@ -1,6 +1,7 @@
 //! `jobq reclaim`: one sweep for dead owners and, if asked to wait, for leases
 //! that stand still.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use jobq::liveness::LeaseWatch;
@@ -20,7 +21,8 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
     {
         let mut watch = LeaseWatch::default();
         watch.look(&left, lease, Instant::now());
-        eprintln!("watching {} claimed jobs for {}", left.len(), humantime::format_duration(lease));
+        let watching = humantime::format_duration(lease);
+        let _ = writeln!(std::io::stderr(), "watching {} claimed jobs for {watching}", left.len());
         std::thread::sleep(lease.saturating_add(Duration::from_millis(10)));
         let lapsed = watch.look(&queue.store().leases()?, lease, Instant::now());
         merge(&mut done, queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?);

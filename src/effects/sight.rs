@@ -128,7 +128,7 @@ impl Spot<'_> {
         }
     }
 
-    /// Hashes what is at a self. `patient`: may wait a moment.
+    /// Hashes what is there. `patient`: may wait a moment.
     pub(super) fn hash(&self, patient: bool) -> Result<Option<Hashed>, FileError> {
         let Some((mut file, mut before)) = self.open_file()? else { return Ok(None) };
         let os = |e| FileError::os(self.path, "read", e);

@@ -48,7 +48,8 @@ impl HandlerError {
     }
 
     /// Not an error: the handler stops at a safe point because the worker shuts
-    /// down. The job goes back and the attempt does not count.
+    /// down. The job goes back and the attempt does not count. From a worker that
+    /// does not shut down it is an attempt that failed.
     #[must_use]
     pub fn released() -> Self {
         Self::new(Verdict::Release, "released", "the worker is shutting down")

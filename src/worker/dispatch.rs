@@ -23,6 +23,8 @@ use crate::store::{ClaimRequest, ClaimedJob, Step, Store as _};
 
 /// Ends that are not durable yet; with more of them nothing new is claimed.
 const MOST_UNSETTLED: usize = 4096;
+/// Claims that may come back empty in a row before the worker waits for a hint.
+const MOST_EMPTY: u32 = 1_000;
 /// After a hint from outside the commit may not be visible yet: look again.
 const LOOK_AGAIN: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25)];
 
@@ -45,6 +47,12 @@ pub(super) struct Dispatcher {
     pub(super) stopping: Option<Stopping>,
     /// Why the worker cannot go on.
     pub(super) broken: Option<Error>,
+    /// Nobody takes ends to the store any more.
+    finisher_gone: bool,
+    /// Claims in a row that found nothing although a look had.
+    empty_claims: u32,
+    /// For jobs that end without the finisher.
+    pub(super) hooks: Option<mpsc::Sender<hooks::Call>>,
 }
 
 impl Dispatcher {
@@ -66,6 +74,9 @@ impl Dispatcher {
             looks: Vec::new(),
             stopping: None,
             broken: None,
+            finisher_gone: false,
+            empty_claims: 0,
+            hooks: None,
         }
     }
 
@@ -80,9 +91,10 @@ impl Dispatcher {
         }
         let (send, receive) = mpsc::channel();
         let hooks = spawn("jobq-hooks", move || hooks::run(&receive))?;
+        self.hooks = Some(send.clone());
         let finisher = Finisher::new(Arc::clone(&self.shared), send);
-        let finisher = spawn("jobq-finish", move || finisher.run())?;
-        let end = self.until_done();
+        let finisher = spawn("jobq-finish", move || finisher.run_guarded())?;
+        self.until_done();
         self.shared.pool.close();
         self.shared.finished.close();
         let summary = finisher.join().unwrap_or_default();
@@ -93,10 +105,11 @@ impl Dispatcher {
                 let _ = thread.join();
             }
         }
+        self.hooks = None;
         self.wait_for_hooks(hooks);
         self.sign_off();
         self.shared.tell(&WorkerEvent::Stopped(summary));
-        end.map(|()| summary)
+        self.broken.take().map_or(Ok(summary), Err)
     }
 
     pub(super) fn start_thread(&mut self) -> Result<()> {
@@ -105,7 +118,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    fn until_done(&mut self) -> Result<()> {
+    fn until_done(&mut self) {
         loop {
             let now = self.shared.ticks.now();
             let rung = self.shared.bell.take();
@@ -123,32 +136,35 @@ impl Dispatcher {
             self.see_to_lost_threads();
             self.see_to_shutdown(now);
             let kept = self.keep_up(now);
-            self.heed(now, kept)?;
+            self.heed(now, kept);
             self.give_back_stale(now);
             let claimed = if self.may_claim(now) { self.claim(now) } else { Ok(()) };
-            self.heed(now, claimed)?;
+            self.heed(now, claimed);
             if let Some(error) = self.shared.finished.gone() {
-                return Err(error);
+                // Nothing can be brought to its end any more; what runs is still waited for.
+                self.finisher_gone = true;
+                self.broken.get_or_insert(error);
             }
             if self.is_done() {
-                return self.broken.take().map_or(Ok(()), Err);
+                return;
             }
             let until = self.next_time(now);
             self.shared.ticks.wait(&self.shared.bell, until);
         }
     }
 
-    /// Trouble with the database is waited out; a schema that has moved on is
-    /// not.
-    fn heed(&mut self, now: Instant, outcome: Result<()>) -> Result<()> {
+    /// Trouble with the database is waited out. A schema that has moved on is
+    /// not: the worker stops as if it had been told to.
+    fn heed(&mut self, now: Instant, outcome: Result<()>) {
         match outcome {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::Schema => Err(error),
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Schema => {
+                self.broken.get_or_insert(error);
+            }
             Err(error) => {
                 let retry_in = self.trouble.failed(now);
                 self.upkeep.forget_leases();
                 self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
-                Ok(())
             }
         }
     }
@@ -188,6 +204,7 @@ impl Dispatcher {
                 self.take_over()?;
             }
             if !outlook.claimable {
+                self.empty_claims = 0;
                 self.worked();
                 self.nothing_there();
                 return Ok(());
@@ -200,9 +217,15 @@ impl Dispatcher {
         self.backlog = claimed.len() == place;
         if self.backlog {
             self.watch.turn_off(&self.shared.queue);
+        } else if claimed.is_empty() && self.empty_claims < MOST_EMPTY {
+            // Due jobs of other types are promoted a bounded number at a time, and ours may be behind them.
+            self.empty_claims += 1;
+            self.shared.bell.ring();
+            return Ok(());
         } else if claimed.is_empty() {
             self.nothing_there();
         }
+        self.empty_claims = 0;
         let since = self.shared.ticks.now();
         let claims = claimed.into_iter().map(|claimed| claim(claimed, since)).collect();
         self.shared.pool.add(claims, ahead / 2);
@@ -224,7 +247,7 @@ impl Dispatcher {
         self.hopeful = true;
     }
 
-    fn worked(&mut self) {
+    pub(super) fn worked(&mut self) {
         if self.trouble.over() {
             self.shared.tell(&WorkerEvent::TroubleOver);
         }
@@ -237,7 +260,7 @@ impl Dispatcher {
             let run = Arc::new(Run::new(lease));
             self.shared.pool.hold(&run);
             let applier = Arc::clone(&self.shared.files) as _;
-            self.shared.finished.push(Finished::without_running(run, Arc::new(job), None, Step::Apply(applier)));
+            self.shared.finished.push(Finished::decided(run, Arc::new(job), applier));
         }
         Ok(())
     }
@@ -256,7 +279,8 @@ impl Dispatcher {
         let load = self.shared.pool.load();
         // What has ended since the last look may have made other jobs claimable.
         let drained = self.options.drain && !self.hopeful && self.looks.is_empty() && !self.shared.bell.is_settled();
-        load.held == 0 && load.running == 0 && (self.stopping.is_some() || drained)
+        let settled = load.held == 0 || self.finisher_gone;
+        settled && load.running == 0 && (self.stopping.is_some() || drained)
     }
 
     fn next_time(&self, now: Instant) -> Instant {

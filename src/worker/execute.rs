@@ -12,7 +12,7 @@ use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Decision, Failure, Lease, Precondition, Step};
+use crate::store::{Applier, Decision, Failure, Lease, Precondition, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -33,7 +33,20 @@ pub(super) struct Finished {
     pub(super) busy_since: Option<Instant>,
 }
 
+/// The part of a recorded outcome that hooks are told.
+#[derive(serde::Deserialize)]
+struct Decided {
+    result: Option<Box<serde_json::value::RawValue>>,
+}
+
 impl Finished {
+    /// A job that someone else has decided.
+    pub(super) fn decided(run: Arc<Run>, job: Arc<Job>, applier: Arc<dyn Applier>) -> Self {
+        let outcome = job.outcome.as_ref().map(|text| serde_json::from_str::<Decided>(text.as_str()));
+        let result = outcome.and_then(|outcome| outcome.ok()?.result).map(|result| result.get().to_owned());
+        Self { result, ..Self::without_running(run, job, None, Step::Apply(applier)) }
+    }
+
     /// A job that is not run, or not any more, and takes this step.
     pub(super) fn without_running(run: Arc<Run>, job: Arc<Job>, slot: Option<usize>, step: Step) -> Self {
         Self {
@@ -144,7 +157,7 @@ fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
         }
         Err(error) => {
             let error = as_told(error, &finished.run);
-            finished.come_to_nothing(error);
+            finished.come_to_nothing(heed(error, shared.shutting_down.load(Ordering::Acquire)));
         }
     }
     finished
@@ -163,8 +176,9 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         Arc::clone(&shared.shutting_down),
     );
     let prepared = catch_unwind(AssertUnwindSafe(|| handler.run(&ctx, job))).unwrap_or_else(|panic| {
-        Err(HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())))
-            .with_code("handler_panic"))
+        let error = HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())));
+        forget(panic);
+        Err(error.with_code("handler_panic"))
     })?;
     prepare(shared, job, prepared)
 }
@@ -201,6 +215,14 @@ fn as_told(error: HandlerError, run: &Run) -> HandlerError {
     told
 }
 
+/// Let go for no reason, a job would be claimed again at once, for ever.
+fn heed(mut error: HandlerError, shutting_down: bool) -> HandlerError {
+    if error.verdict == Verdict::Release && !shutting_down {
+        error.verdict = Verdict::Retry(None);
+    }
+    error
+}
+
 /// What an error leads to. Why the handler was told to stop says more than what
 /// it made of that.
 fn step_after(error: &HandlerError, run: &Run, job: &Job) -> Step {
@@ -213,6 +235,11 @@ fn step_after(error: &HandlerError, run: &Run, job: &Job) -> Step {
             delay: after.unwrap_or_else(|| job.backoff().delay(job.attempts, fastrand::f64())),
         },
     }
+}
+
+/// A panic's payload may panic itself when it is dropped.
+pub(super) fn forget(panic: Box<dyn Any + Send>) {
+    std::mem::forget(panic);
 }
 
 fn words(panic: &(dyn Any + Send)) -> &str {

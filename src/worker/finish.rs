@@ -5,6 +5,7 @@
 //! applied in the next, together with what is decided then, so two steps cost
 //! latency and not twice the fsyncs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
@@ -41,7 +42,17 @@ impl Finisher {
         Self { shared, applier, hooks, summary: WorkerSummary::default(), decided: Vec::new(), postponed: Vec::new() }
     }
 
-    pub(super) fn run(mut self) -> WorkerSummary {
+    /// If it ends by a bug, the dispatcher has to know: nobody else would.
+    pub(super) fn run_guarded(mut self) -> WorkerSummary {
+        let run = catch_unwind(AssertUnwindSafe(|| self.run()));
+        if let Err(panic) = run {
+            super::execute::forget(panic);
+            self.leave(&[], Error::new(ErrorKind::Internal, "a panic in the worker's finisher; start it again"));
+        }
+        self.summary
+    }
+
+    fn run(&mut self) {
         loop {
             let now = Instant::now();
             let until = match (self.decided.is_empty(), self.postponed.is_empty()) {
@@ -51,13 +62,13 @@ impl Finisher {
             };
             let come = self.shared.finished.take(until);
             if come.is_none() && self.decided.is_empty() && self.postponed.is_empty() {
-                return self.summary;
+                return;
             }
             let mut round = std::mem::take(&mut self.decided);
             round.append(&mut self.postponed);
             round.extend(come.unwrap_or_default());
             if !self.round(round) {
-                return self.summary;
+                return;
             }
         }
     }
@@ -226,8 +237,7 @@ impl Finisher {
 
     fn ended(&mut self, end: Finished, how: AttemptEnd) {
         // A job that is still to be applied, by someone or after a retry, needs what is staged for it.
-        let keeps_stage =
-            how == AttemptEnd::Deferred || (how == AttemptEnd::Failed && matches!(end.step, Step::Apply(_)));
+        let keeps_stage = matches!(end.step, Step::Apply(_)) && how != AttemptEnd::Completed;
         if !keeps_stage && end.run.staged.load(Ordering::Relaxed) > 0 {
             self.shared.files.discard(&end.run.lease);
         }

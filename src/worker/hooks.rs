@@ -31,7 +31,10 @@ pub(super) fn run(calls: &Receiver<Call>) {
             Ok(Err(error)) => {
                 tracing::warn!(job_id = call.job.id, error = crate::printable(&error.to_string()), "a hook failed");
             }
-            Err(_) => tracing::warn!(job_id = call.job.id, "a hook panicked"),
+            Err(panic) => {
+                super::execute::forget(panic);
+                tracing::warn!(job_id = call.job.id, "a hook panicked");
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ use crate::store::Step;
 
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
+/// How long a worker that has nothing else to do waits for its hooks.
+const HOOKS: Duration = Duration::from_secs(10);
 /// How often a worker that waits only for its hooks looks whether it still should.
 const HOOK_LOOK: Duration = Duration::from_millis(1);
 /// How long handlers have to obey when the worker does not wait any more.
@@ -38,14 +40,15 @@ impl Stopping {
 }
 
 impl Dispatcher {
-    /// Their thread ends with the finisher, who had the other side of the
-    /// channel; one that hangs is left when the worker may wait no longer.
+    /// Their thread ends with those who had the other side of the channel. One
+    /// that hangs is left after a while, or at once when the worker may not wait:
+    /// hooks are best effort.
     pub(super) fn wait_for_hooks(&self, hooks: JoinHandle<()>) {
+        let since = self.shared.ticks.now();
+        let patience = self.options.grace.map_or(HOOKS, |grace| grace.min(HOOKS));
         while !hooks.is_finished() {
-            let now = self.shared.ticks.now();
-            let stopping = self.stopping.as_ref();
-            let over = |grace: Duration| stopping.is_some_and(|stopping| now >= stopping.since + grace);
-            if self.shutdown.requests() > 1 || self.options.grace.is_some_and(over) {
+            let waited = self.shared.ticks.now().saturating_duration_since(since);
+            if self.shutdown.requests() > 1 || waited >= patience {
                 tracing::warn!("a hook is still running; it is left");
                 return;
             }
@@ -86,10 +89,16 @@ impl Dispatcher {
             for running in running {
                 let _ = abandon(&self.shared, running, Step::Release);
             }
-        } else if !running.is_empty() && now >= stopping.said + SAY_AGAIN {
-            stopping.said = now;
-            let waiting_for = running.iter().map(|running| running.job.id.clone()).collect();
-            self.shared.tell(&WorkerEvent::Stopping { waiting_for });
+        } else if now >= stopping.said + SAY_AGAIN {
+            // Those that run, or if none does, those whose end is not durable yet.
+            let mut waiting_for: Vec<String> = running.iter().map(|running| running.job.id.clone()).collect();
+            if waiting_for.is_empty() && now > stopping.since {
+                waiting_for = self.shared.pool.held().iter().map(|run| run.lease.id.clone()).collect();
+            }
+            if !waiting_for.is_empty() {
+                stopping.said = now;
+                self.shared.tell(&WorkerEvent::Stopping { waiting_for });
+            }
         }
     }
 

@@ -2,19 +2,24 @@
 //! dead, cancels, timeouts, progress.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::dispatch::Dispatcher;
-use super::execute::given_up_at;
+use super::execute::{Finished, given_up_at};
+use super::hooks::Call;
 use super::pace::STALE;
 use super::report::WorkerEvent;
 use super::stop::abandon;
 use super::{Shared, WorkerOptions};
 use crate::effects;
 use crate::error::Result;
-use crate::handler::Stop;
+use crate::handler::{Run, Stop};
 use crate::liveness::{self, LeaseWatch};
-use crate::store::{Beat, DeadOwner, HeldLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step, Store as _};
+use crate::store::{
+    Beat, DeadOwner, Failure, HeldLease, LapsedLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step,
+    Store as _,
+};
 
 /// How often old jobs are looked for, when there were none the last time.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
@@ -29,6 +34,10 @@ pub(super) struct Upkeep {
     /// When the next delayed job falls due.
     due_at: Option<Instant>,
     leases: LeaseWatch,
+    /// When the database was last written to, to see that others could.
+    writable_since: Option<Instant>,
+    /// Jobs that are locked by this worker and that it does not know.
+    strangers: HashSet<(i64, i64)>,
     /// What dead processes left on the disk is looked for at the start, and when one is found dead.
     swept: bool,
     unknown_types: HashSet<String>,
@@ -45,6 +54,8 @@ impl Upkeep {
             cancels: false,
             due_at: None,
             leases: LeaseWatch::default(),
+            writable_since: None,
+            strangers: HashSet::new(),
             swept: false,
             unknown_types: HashSet::new(),
             long_runs: 0,
@@ -54,6 +65,7 @@ impl Upkeep {
     /// While the database cannot be written, silence says nothing.
     pub(super) fn forget_leases(&mut self) {
         self.leases = LeaseWatch::default();
+        self.writable_since = None;
     }
 
     pub(super) fn next_at(&mut self, outlook: &Outlook, now: Instant, shared: &Shared) {
@@ -104,16 +116,18 @@ impl Dispatcher {
         if now < self.upkeep.sweep_at {
             return Ok(());
         }
-        self.upkeep.sweep_at = now + self.options.poll_interval;
         self.look();
         self.pass_on_cancels()?;
-        self.reclaim(now)?;
+        self.reclaim()?;
         // Needs no thread, so it does not wait for one, nor for a lull.
         if !self.is_stopping() && self.shared.queue.store().outlook(&[])?.decided {
             self.take_over()?;
         }
         self.prune(now)?;
-        self.name_unknown_types()
+        self.name_unknown_types()?;
+        // Only now: what failed half-way is tried again when the database is back.
+        self.upkeep.sweep_at = now + self.options.poll_interval;
+        Ok(())
     }
 
     /// Timeouts, and how many threads are busy with jobs that are not short.
@@ -143,9 +157,6 @@ impl Dispatcher {
     /// Signs of life for everything that is claimed, and progress that waits.
     fn beat(&mut self, now: Instant) -> Result<()> {
         let all = now >= self.upkeep.beat_at;
-        if all {
-            self.upkeep.beat_at = now + self.options.lease / 10;
-        }
         let runs = self.shared.pool.held();
         let mut beats = Vec::new();
         for run in &runs {
@@ -155,6 +166,9 @@ impl Dispatcher {
             }
         }
         if beats.is_empty() {
+            if all {
+                self.upkeep.beat_at = now + self.options.lease / 10;
+            }
             return Ok(());
         }
         let (runs, beats): (Vec<_>, Vec<_>) = beats.into_iter().unzip();
@@ -163,6 +177,10 @@ impl Dispatcher {
                 beat.progress.into_iter().for_each(|progress| run.put_back_progress(progress));
             }
         })?;
+        if all {
+            self.upkeep.beat_at = now + self.options.lease / 10;
+        }
+        self.worked();
         for (run, pulse) in runs.into_iter().zip(pulses) {
             match pulse {
                 Pulse::Alive => {}
@@ -188,21 +206,30 @@ impl Dispatcher {
     }
 
     /// Takes back what dead owners had, and leases that have stood still.
-    fn reclaim(&mut self, now: Instant) -> Result<()> {
-        let own = &self.shared.lock.owner().locked_by;
+    fn reclaim(&mut self) -> Result<()> {
+        let own = self.shared.lock.owner().locked_by.clone();
+        let leases = self.shared.queue.store().leases()?;
+        // The time of the sight, not of the round: the process may have been stopped in between.
+        let now = self.shared.ticks.now();
+        let (mine, others): (Vec<_>, Vec<_>) = leases.into_iter().partition(|lease| lease.locked_by == own);
+        self.take_strangers(&mine)?;
         let store = self.shared.queue.store();
-        let others: Vec<HeldLease> = store.leases()?.into_iter().filter(|lease| lease.locked_by != *own).collect();
-        let lapsed = self.upkeep.leases.look(&others, self.options.lease, now);
         let mut done = Reclaimed::default();
         if !others.is_empty() {
             done = liveness::sweep(store, &self.shared.queue.owners_folder())?;
         }
-        if !lapsed.is_empty() {
-            let more = store.reclaim(Reclaim { dead: Vec::new(), lapsed })?;
+        let lapsed = self.upkeep.leases.look(&others, self.options.lease, now);
+        if self.silence_is_proved(&lapsed, now)? {
+            let more = self.shared.queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?;
             done.pending.extend(more.pending);
             done.failed.extend(more.failed);
             done.cancelled.extend(more.cancelled);
             done.unowned.extend(more.unowned);
+        }
+        let own = &own;
+        let store = self.shared.queue.store();
+        for id in &done.failed {
+            self.tell_hooks_of_loss(id);
         }
         let found = done != Reclaimed::default();
         if found {
@@ -221,6 +248,61 @@ impl Dispatcher {
             }
         }
         Ok(())
+    }
+
+    /// A lease that has stood still says something only if its owner could have
+    /// written. So the database is written to, and the owner has a little longer.
+    fn silence_is_proved(&mut self, lapsed: &[LapsedLease], now: Instant) -> Result<bool> {
+        if lapsed.is_empty() {
+            self.upkeep.writable_since = None;
+            return Ok(false);
+        }
+        let Some(since) = self.upkeep.writable_since else {
+            self.shared.queue.store().admit()?;
+            self.upkeep.writable_since = Some(self.shared.ticks.now());
+            return Ok(false);
+        };
+        let proved = now.saturating_duration_since(since) >= self.options.lease / 5;
+        if proved {
+            self.upkeep.writable_since = None;
+        }
+        Ok(proved)
+    }
+
+    /// Jobs that are locked by this worker and that it does not hold: a claim whose
+    /// COMMIT failed and turned out to be durable. They go back, or are applied if
+    /// they are decided. Seen twice, because an end may be on its way.
+    fn take_strangers(&mut self, mine: &[HeldLease]) -> Result<()> {
+        let held: HashSet<(i64, i64)> =
+            self.shared.pool.held().iter().map(|run| (run.lease.seq, run.lease.token)).collect();
+        let unknown = mine.iter().filter(|lease| !held.contains(&(lease.lease.seq, lease.lease.token)));
+        let unknown: HashSet<(i64, i64)> = unknown.map(|lease| (lease.lease.seq, lease.lease.token)).collect();
+        let before = std::mem::replace(&mut self.upkeep.strangers, unknown);
+        for HeldLease { lease, .. } in mine {
+            let name = (lease.seq, lease.token);
+            if !before.contains(&name) || !self.upkeep.strangers.contains(&name) {
+                continue;
+            }
+            let job = Arc::new(self.shared.queue.get(&lease.id)?);
+            let run = Arc::new(Run::new(lease.clone()));
+            self.shared.pool.hold(&run);
+            let end = if job.outcome.is_some() {
+                Finished::decided(run, job, Arc::clone(&self.shared.files) as _)
+            } else {
+                Finished::without_running(run, job, None, Step::Release)
+            };
+            self.shared.finished.push(end);
+        }
+        Ok(())
+    }
+
+    /// A job that lost its worker for the last time has failed for good, too.
+    fn tell_hooks_of_loss(&self, id: &str) {
+        let Ok(job) = self.shared.queue.get(id) else { return };
+        let (Some(handler), Some(hooks)) = (self.shared.registry.get(&job.job_type), &self.hooks) else { return };
+        let failure = Some(Failure::new("worker_lost", job.last_error.clone().unwrap_or_default()));
+        let call = Call { handler: Arc::clone(handler), job: Arc::new(job), result: None, failure };
+        let _ = hooks.send(call);
     }
 
     /// Old jobs of types that are not kept for ever, a bounded number at a time.

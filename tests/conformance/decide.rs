@@ -1,9 +1,11 @@
 //! Deciding: what a job will do is durable, its paths are held, and it is
 //! never run again.
 
+use std::sync::Arc;
+
 use jobq::ErrorKind;
 use jobq::state::{Gate, Status};
-use jobq::store::{Decision, Ending, Store as _};
+use jobq::store::{Decision, Ending, Settled, Step, Store as _};
 
 use super::Harness;
 use super::draft::{create, note, put, remove};
@@ -30,6 +32,20 @@ pub fn effects_reach_the_disk_as_they_were_decided<H: Harness>() {
     let disk = Disk::obedient();
     world.store.apply(lease.clone(), disk.clone()).unwrap();
     assert_eq!(*disk.asked.lock().unwrap(), [(lease, vec![put("out/b"), remove("out/a")])]);
+}
+
+pub fn a_decision_is_not_recorded_when_the_disk_has_changed_since_it_was_looked_at<H: Harness>() {
+    let world = World::<H>::new();
+    let lease = world.running(note("a"));
+    let decision = Decision { effects: vec![put("x")], ..Decision::default() };
+    let decide_if = |still_so: bool| {
+        let step = Step::DecideIf(decision.clone(), Arc::new(move |_| still_so));
+        world.store.one(lease.clone(), step)
+    };
+    assert_eq!(decide_if(false).unwrap_err().kind(), ErrorKind::PathBusy);
+    assert_eq!((world.get("a").outcome, world.get("a").holds), (None, None), "nothing has changed");
+    assert_eq!(decide_if(true).unwrap(), Settled::Ended(Ending::Done));
+    assert_eq!(world.event_types("a"), ["queued", "claimed", "decided"]);
 }
 
 /// Order by seq is promised for declared holds only; a pending holder that was

@@ -116,6 +116,7 @@ macro_rules! conformance {
                 decide:
                     a_decided_job_stays_claimed_and_is_never_run_again
                     effects_reach_the_disk_as_they_were_decided
+                    a_decision_is_not_recorded_when_the_disk_has_changed_since_it_was_looked_at
                     paths_known_only_now_are_held_from_here_on
                     a_path_is_held_even_before_an_earlier_pending_job
                     a_declared_path_is_held_once

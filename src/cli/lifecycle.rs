@@ -2,6 +2,7 @@
 //! lines otherwise.
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(crate) struct Lifecycle {
     people: bool,
+    colours: bool,
     quiet: bool,
     bar: Option<ProgressBar>,
     lines: Arc<Lines>,
@@ -57,7 +59,8 @@ impl Lifecycle {
         let lines = Arc::<Lines>::default();
         let ours = Arc::clone(&lines);
         std::thread::spawn(move || ours.write());
-        Self { people, quiet, bar, lines }
+        let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
+        Self { people, colours, quiet, bar, lines }
     }
 
     pub(crate) fn print(&self, event: &WorkerEvent) {
@@ -71,7 +74,10 @@ impl Lifecycle {
             return;
         }
         let line = if self.people { for_people(event) } else { for_programs(event) };
-        let Some(line) = line else { return };
+        let Some(mut line) = line else { return };
+        if self.people && !self.colours {
+            line = anstream::adapter::strip_str(&line).to_string();
+        }
         match &self.bar {
             Some(bar) => bar.suspend(|| self.lines.add(&line)),
             None => self.lines.add(&line),
@@ -116,7 +122,9 @@ impl Lines {
 
     /// A reader that has gone stops the lines, not the worker.
     fn write(&self) {
-        let mut stdout = anstream::stdout();
+        // A handle of its own: one that is stuck must not keep the lock of the standard stream.
+        let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return };
+        let mut stdout = std::fs::File::from(stdout);
         loop {
             let waiting = self.changed.wait_while(self.lock(), |state| state.text.is_empty() && !state.closed);
             let mut state = waiting.unwrap_or_else(PoisonError::into_inner);

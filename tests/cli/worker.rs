@@ -200,3 +200,29 @@ fn control_characters_of_other_programs_do_not_reach_the_terminal() {
     let (terminal, _) = on_terminal(&q, &["worker", "--drain"], true);
     assert!(terminal.contains("evil") && !terminal.contains('\x1b'), "{terminal:?}");
 }
+
+/// A worker's own words are for others; nobody there to hear them is no reason
+/// to stop working.
+#[test]
+fn output_that_nobody_takes_neither_stops_a_worker_nor_keeps_it() {
+    let q = Scratch::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let program = || q.command(&["worker", "--drain", "-v"]);
+    let id = create(&q, "a.txt", "a");
+    q.enqueue(&["send_mail", "{}"]);
+    assert!(program().stdout(full()).stderr(full()).status().unwrap().success());
+    assert_eq!(q.json(&["show", &id])[0]["status"], "completed");
+
+    // More than a pipe holds, and nobody reads it.
+    let line = |n| format!(r#"{{"type":"create_file","payload":{{"path":"f/{n}","content":""}}}}"#);
+    let batch: Vec<String> = (0..2_000).map(line).collect();
+    std::fs::write(q.path().join("batch"), batch.join("\n")).unwrap();
+    assert_eq!(q.run(&["enqueue", "--batch", "batch"]).code, 0);
+    let mut child = program().stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it waits for a reader");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(std::fs::read_dir(q.path().join("f")).unwrap().count(), 2_000);
+}

@@ -18,6 +18,7 @@
 //!
 //! ```text
 //! walk, meta     from the root to a name; what is there
+//! database       the queue's own, which is out of reach
 //! sight          what a file holds
 //! stage          staged files, and syncing their folder for many at once
 //! plan           an effect as it is wanted → as it is recorded
@@ -28,6 +29,7 @@
 
 mod apply;
 mod check;
+mod database;
 mod error;
 mod meta;
 mod plan;
@@ -64,6 +66,7 @@ pub struct Files {
     state_folder: OwnedFd,
     /// jobq's own folder, whichever way it is reached; none if it is the root.
     off_limits: Option<(u64, u64)>,
+    database: Option<database::Database>,
     stage: stage::Stage,
     touched: touched::Touched,
     watch: Option<Box<Watch>>,
@@ -130,6 +133,7 @@ impl Files {
             root_folder,
             state_folder,
             off_limits: (state_id != root_id).then_some(state_id),
+            database: None,
             stage: stage::Stage::new(owner),
             touched: touched::Touched::default(),
             watch: None,

@@ -155,6 +155,7 @@ impl Worker {
     pub fn run(self, shutdown: &Shutdown) -> Result<WorkerSummary> {
         let lock = OwnerLock::acquire(&self.queue.owners_folder())?;
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
+        let files = files.protecting(self.queue.database())?;
         let bell = Arc::new(Bell::default());
         let shared = Arc::new(Shared {
             pool: pool::Pool::new(Arc::clone(&bell), self.options.lease),

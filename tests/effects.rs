@@ -13,6 +13,8 @@ mod disk_trouble;
 mod meanwhile;
 #[path = "effects/mounts.rs"]
 mod mounts;
+#[path = "effects/own_database.rs"]
+mod own_database;
 #[path = "effects/planning.rs"]
 mod planning;
 #[path = "effects/races.rs"]

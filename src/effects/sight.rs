@@ -112,7 +112,10 @@ impl Spot<'_> {
             return Ok(None);
         }
         let found = Meta::at(&self.folder, self.name).map_err(|e| FileError::os(self.path, "look at it", e))?;
-        found.map(|meta| regular(meta, self.path)).transpose()
+        let Some(found) = found else { return Ok(None) };
+        let meta = regular(found, self.path)?;
+        self.admit_file(&meta)?;
+        Ok(Some(meta))
     }
 
     /// Looks before it opens, because opening a device can set it going; and
@@ -122,7 +125,15 @@ impl Spot<'_> {
             return Ok(None);
         }
         match open_regular(&self.folder, self.name) {
-            Ok((file, meta)) => Ok(Some((file, regular(meta, self.path)?))),
+            Ok((file, meta)) => {
+                let meta = regular(meta, self.path)?;
+                if let Err(error) = self.admit_file(&meta) {
+                    // Put here since the look. Closing it would take SQLite's locks away, so it stays open.
+                    std::mem::forget(file);
+                    return Err(error);
+                }
+                Ok(Some((file, meta)))
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(FileError::os(self.path, "open it", errno)),
         }

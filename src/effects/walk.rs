@@ -7,6 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::database::Database;
 use super::error::{FileError, shown};
 use super::meta::{Meta, name_of};
 use super::{Act, FOLDER, Files};
@@ -22,6 +23,8 @@ pub(super) struct Spot<'p> {
     /// False when a folder on the way is missing; `folder` is then the last
     /// that is there.
     pub(super) reached: bool,
+    /// What is out of reach, wherever this leads.
+    pub(super) database: Option<&'p Database>,
 }
 
 /// A folder's handle, and which folder it is.
@@ -52,16 +55,18 @@ pub(super) fn normal(path: &str) -> Result<String, FileError> {
 impl Files {
     /// Walks to a normalised path. Recorded paths are judged again: others than
     /// jobq can write into the database.
-    pub(super) fn walk<'p>(&self, path: &'p str, walk: Walk) -> Result<Spot<'p>, FileError> {
+    pub(super) fn walk<'p>(&'p self, path: &'p str, walk: Walk) -> Result<Spot<'p>, FileError> {
         if normal(path)? != path {
             return Err(FileError::target(path, "the path is not in its one spelling"));
         }
         let os = |errno| FileError::os(path, "open the root", errno);
         let folder = self.root_folder.try_clone().map_err(|e| FileError::io(path, "open the root", &e))?;
         let folder_id = Meta::of(&folder).map_err(os)?.id();
-        let mut spot = Spot { path, name: path, folder, folder_id, folder_path: ".", reached: true };
+        let database = self.database.as_ref();
+        let mut spot = Spot { path, name: path, folder, folder_id, folder_path: ".", reached: true, database };
         while let Some((part, rest)) = spot.name.split_once('/') {
             let here = &path[..path.len() - rest.len() - 1];
+            spot.admit(part)?;
             let mut new = false;
             let (folder, folder_id) = match self.enter(spot.folder.as_fd(), part, here, walk.make.then_some(&mut new)) {
                 Ok(Some(entered)) => entered,
@@ -76,12 +81,13 @@ impl Files {
                     return Err(error.within(path, here));
                 }
             };
-            let next = Spot { path, name: rest, folder, folder_id, folder_path: here, reached: true };
+            let next = Spot { path, name: rest, folder, folder_id, folder_path: here, reached: true, database };
             let left = std::mem::replace(&mut spot, next);
             if new || walk.doubt {
                 self.remember(left);
             }
         }
+        spot.admit(spot.name)?;
         Ok(spot)
     }
 
@@ -123,6 +129,18 @@ impl Files {
     /// The folder of this spot is to be synced before the next COMMIT.
     pub(super) fn remember(&self, spot: Spot<'_>) {
         self.touched.remember(self, spot.folder, spot.folder_id, spot.folder_path);
+    }
+}
+
+impl Spot<'_> {
+    /// Refuses a name in this spot's folder that is the database's.
+    fn admit(&self, name: &str) -> Result<(), FileError> {
+        self.database.map_or(Ok(()), |database| database.admit_name(self.folder_id, name, self.path))
+    }
+
+    /// Refuses a file that is the database's, by whatever name it was found.
+    pub(super) fn admit_file(&self, meta: &Meta) -> Result<(), FileError> {
+        self.database.map_or(Ok(()), |database| database.admit(meta, self.path))
     }
 }
 

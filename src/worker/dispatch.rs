@@ -26,7 +26,9 @@ const MOST_UNSETTLED: usize = 4096;
 /// Claims that may come back empty in a row before the worker waits for a hint.
 const MOST_EMPTY: u32 = 1_000;
 /// After a hint from outside the commit may not be visible yet: look again.
-const LOOK_AGAIN: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25)];
+/// The last one is for a disk that takes long to sync.
+const LOOK_AGAIN: [Duration; 4] =
+    [Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(125)];
 
 pub(super) struct Dispatcher {
     pub(super) shared: Arc<Shared>,
@@ -162,7 +164,9 @@ impl Dispatcher {
                 self.broken.get_or_insert(error);
             }
             Err(error) => {
-                let retry_in = self.trouble.failed(now);
+                let holds = self.shared.pool.load().held > 0;
+                let at_most = if holds { self.options.lease / 10 } else { Duration::MAX };
+                let retry_in = self.trouble.failed_for(now, at_most);
                 self.upkeep.forget_leases();
                 self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
             }

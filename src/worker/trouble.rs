@@ -15,7 +15,12 @@ pub(super) struct Trouble {
 impl Trouble {
     /// It failed; returns how long to wait.
     pub(super) fn failed(&mut self, now: Instant) -> Duration {
-        let wait = self.wait.map_or(FIRST, |last| (last * 2).min(LONGEST));
+        self.failed_for(now, LONGEST)
+    }
+
+    /// The same, with a bound: who holds leases has to give signs of life.
+    pub(super) fn failed_for(&mut self, now: Instant, at_most: Duration) -> Duration {
+        let wait = self.wait.map_or(FIRST, |last| last * 2).min(LONGEST).min(at_most);
         self.wait = Some(wait);
         self.until = Some(now + wait);
         wait
@@ -45,5 +50,7 @@ mod tests {
         assert_eq!(trouble.until(now), Some(now + LONGEST));
         assert!(trouble.over() && !trouble.over());
         assert_eq!((trouble.until(now), trouble.failed(now)), (None, FIRST));
+        let short = Duration::from_millis(200);
+        assert_eq!(trouble.failed_for(now, short), short);
     }
 }

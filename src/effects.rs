@@ -13,8 +13,9 @@
 //! - **By content.** Applying again is harmless: what is already in place is seen
 //!   to be in place; what is neither the old nor the new content is left alone.
 //! - **Durable before it is said.** Contents are synced before they are planned,
-//!   folders before the job is completed. After a failed sync nothing is synced
-//!   again in the hope of a better answer: it is written anew.
+//!   their names before the plan is recorded, folders before the job is
+//!   completed. After a failed sync nothing is synced again in the hope of a
+//!   better answer: it is written anew.
 //!
 //! ```text
 //! walk, meta     from the root to a name; what is there

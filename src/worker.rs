@@ -11,7 +11,8 @@
 //! - `pool` holds what is claimed and what runs; `execute` is one attempt, from
 //!   payload to one step for the store;
 //! - `finish` takes those steps to the store, as many as there are at a time;
-//!   decides ride with the applies of the round before;
+//!   decides ride with the applies of the round before; `seal` sees to it that what
+//!   is decided is durable in the stage;
 //! - `pace` says how far to claim ahead, `trouble` how long to wait when the
 //!   database fails, `wake` how one hears of work, `time` lets tests own time.
 
@@ -23,6 +24,7 @@ mod inbox;
 mod pace;
 mod pool;
 mod report;
+mod seal;
 mod shutdown;
 mod stop;
 mod time;

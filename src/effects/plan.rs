@@ -61,8 +61,10 @@ pub enum Expect {
 }
 
 impl Files {
-    /// Looks at the target and notes what it holds. Call it after
-    /// [`sync_stage`](Files::sync_stage).
+    /// Looks at the target and notes what it holds. A staged file that a failed
+    /// sync has left in doubt is refused here. That a file is durable it does not
+    /// say: before the effect is recorded, [`sync_stage`](Files::sync_stage) has
+    /// to succeed and [`confirm_staged`](Files::confirm_staged) to agree.
     ///
     /// A target that already holds the new content is in order, whatever was
     /// expected.

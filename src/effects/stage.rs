@@ -73,6 +73,11 @@ impl Stage {
         self.folder.get()
     }
 
+    /// The name of a staged file in this process's folder, if it is there.
+    pub(super) fn own_name<'s>(&self, stage: &'s str) -> Option<&'s str> {
+        stage.strip_prefix(&self.owner)?.strip_prefix('/')
+    }
+
     pub(super) fn is_lost(&self, name: &str) -> bool {
         self.files().get(name) == Some(&Durability::Lost)
     }
@@ -167,10 +172,9 @@ impl Files {
         }
     }
 
-    /// A staged file whose name may be lost in a power cut must not be relied on.
+    /// A staged file whose name a failed sync has left in doubt must not be relied on.
     pub(super) fn trust(&self, staged: &Staged) -> Result<(), FileError> {
-        let ours = staged.stage.strip_prefix(&self.stage.owner).and_then(|rest| rest.strip_prefix('/'));
-        match ours {
+        match self.stage.own_name(&staged.stage) {
             Some(name) if self.stage.is_lost(name) => Err(lost(name)),
             _ => Ok(()),
         }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use super::Files;
 use super::error::FileError;
-use super::stage::Durability;
+use super::stage::{Durability, lost};
+use crate::store::{EffectOp, PlannedEffect};
 
 #[derive(Default)]
 pub(super) struct Rounds {
@@ -52,8 +53,9 @@ impl Rounds {
 
 impl Files {
     /// Makes the names of all staged files durable that were finished before the
-    /// call. Call it before [`plan`](Files::plan), which refuses files that a
-    /// failed sync has left in doubt.
+    /// call, except those that an earlier failed sync has left in doubt: they
+    /// stay so. Which they are is told by [`confirm_staged`](Files::confirm_staged),
+    /// to be asked afterwards.
     pub fn sync_stage(&self) -> Result<(), FileError> {
         self.stage.rounds.join(|| {
             let Some(folder) = self.stage.folder() else { return Ok(()) };
@@ -77,5 +79,23 @@ impl Files {
                 }
             }
         })
+    }
+
+    /// Whether what was staged for these effects is durable, to be asked after
+    /// [`sync_stage`](Files::sync_stage) has succeeded and before they are
+    /// recorded. A file that was there when a sync failed never is: it has to be
+    /// staged anew, because a sync that succeeds after one that failed may have
+    /// written nothing.
+    pub fn confirm_staged(&self, effects: &[PlannedEffect]) -> Result<(), FileError> {
+        let files = self.stage.files();
+        for effect in effects {
+            if let EffectOp::Put { stage: Some(stage), .. } = &effect.op
+                && let Some(name) = self.stage.own_name(stage)
+                && files.get(name) != Some(&Durability::Synced)
+            {
+                return Err(lost(name));
+            }
+        }
+        Ok(())
     }
 }

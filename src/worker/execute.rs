@@ -12,7 +12,7 @@ use super::report::WorkerEvent;
 use crate::effects::{Expect, FileEffect, Files, Sight};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Applier, Decision, Failure, Lease, Precondition, Step};
+use crate::store::{Applier, Decision, Failure, Lease, PlannedEffect, Precondition, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -69,6 +69,11 @@ impl Finished {
         self.disk_full = error.verdict == Verdict::DiskFull;
         self.step = step_after(&error, &self.run, &self.job);
         self.failure = Some(error.failure);
+    }
+
+    /// What it is about to decide to do to files.
+    pub(super) fn effects(&self) -> &[PlannedEffect] {
+        if let Step::Decide(decision) = &self.step { &decision.effects } else { &[] }
     }
 
     /// How long it may wait for a path: as long as an attempt may take.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::execute::Finished;
 use super::hooks::Call;
 use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
+use super::seal::seal_stage;
 use super::trouble::Trouble;
 use super::{Room, Shared};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,7 +76,7 @@ impl Finisher {
 
     /// One transaction. False when it had to be left undone.
     fn round(&mut self, mut round: Vec<Finished>) -> bool {
-        self.seal_stage(&mut round);
+        seal_stage(&self.shared.files, &mut round);
         let mut trouble = Trouble::default();
         let answers = loop {
             let steps = round.iter().map(|end| end.request(&self.shared.files)).collect();
@@ -127,27 +128,6 @@ impl Finisher {
     fn one_by_one(&self, round: &[Finished]) -> Vec<Result<Settled>> {
         let one = |(lease, step)| self.shared.queue.store().one(lease, step);
         round.iter().map(|end| one(end.request(&self.shared.files))).collect()
-    }
-
-    /// What is about to be decided must be durable in the stage, and know what
-    /// is there now. What is not is not decided.
-    fn seal_stage(&self, round: &mut [Finished]) {
-        let files = &self.shared.files;
-        let decides = |end: &Finished| matches!(end.step, Step::Decide(_));
-        if round.iter().any(|end| decides(end) && !end.sealed) {
-            let synced = files.sync_stage();
-            for end in round.iter_mut().filter(|end| decides(end) && !end.sealed) {
-                match &synced {
-                    Ok(()) => end.sealed = true,
-                    Err(error) => end.come_to_nothing(error.clone().into()),
-                }
-            }
-        }
-        for end in round.iter_mut().filter(|end| decides(end)) {
-            if let Err(error) = end.look_again(files) {
-                end.come_to_nothing(error);
-            }
-        }
     }
 
     /// The last progress of a job is never lost: it goes before the end, which

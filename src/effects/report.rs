@@ -7,7 +7,7 @@ use super::error::{FileError, shown};
 use crate::clock::Millis;
 use crate::store::{ApplyReport, Failure, FileStamp, PlannedEffect, SYNC_FAILED};
 
-/// The wait before the next try.
+/// The wait before the next try; the store makes it longer each time.
 const LATER: Millis = 1_000;
 
 /// Paths named in a message; the details have them all.

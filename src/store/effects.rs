@@ -84,11 +84,12 @@ pub enum ApplyReport {
         /// What is on disk nevertheless.
         applied: Vec<(usize, FileStamp)>,
     },
-    /// Not possible now (no room, no permission); try again after the delay.
+    /// Not possible now (no room, no permission); try again after the delay, or
+    /// after twice the last one, up to 30 s, if the job was put off before.
     Deferred {
         /// Why.
         failure: Failure,
-        /// When to try again, in milliseconds.
+        /// When to try again, in milliseconds, at the soonest.
         delay: Millis,
     },
 }
@@ -111,4 +112,12 @@ pub enum Application {
     Conflict(String),
     /// Still decided, now unowned; someone tries again later.
     Deferred(String),
+}
+
+impl Application {
+    /// Put off because there is no room on the disk.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        // The text of a failure begins with its code.
+        matches!(self, Self::Deferred(why) if why.starts_with("disk_full: "))
+    }
 }

@@ -96,7 +96,7 @@ impl Finisher {
         if trouble.over() {
             self.shared.tell(&WorkerEvent::TroubleOver);
         }
-        self.take_note(&round);
+        self.take_note(&round, &answers);
         for (end, answer) in round.into_iter().zip(answers) {
             self.answered(end, answer);
         }
@@ -112,14 +112,18 @@ impl Finisher {
 
     /// What the dispatcher goes by: how long attempts take, and whether there is
     /// room on the disk.
-    fn take_note(&self, round: &[Finished]) {
+    fn take_note(&self, round: &[Finished], answers: &[Result<Settled>]) {
         let mut pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
         for end in round.iter().filter(|end| end.slot.is_some() && !matches!(end.step, Step::Apply(_))) {
             pace.took(end.duration);
         }
-        if round.iter().any(|end| end.disk_full) {
+        let mut applied = answers.iter().filter_map(|answer| match answer {
+            Ok(Settled::Applied(application)) => Some(application),
+            _ => None,
+        });
+        if round.iter().any(|end| end.disk_full) || applied.clone().any(Application::is_disk_full) {
             self.shared.room.store(Room::Full as u8, Ordering::Release);
-        } else if round.iter().any(|end| matches!(end.step, Step::Apply(_))) {
+        } else if applied.any(|application| *application == Application::Completed) {
             self.shared.room.store(Room::Found as u8, Ordering::Release);
         }
     }

@@ -90,9 +90,40 @@ pub fn putting_off_never_exhausts_a_job<H: Harness>() {
     let mut lease = world.decided(note("a").max_attempts(1), vec![put("x")]);
     for round in 0..20 {
         assert!(matches!(world.store.apply(lease, Disk::full(50)).unwrap(), Application::Deferred(_)), "{round}");
-        world.clock.advance(50);
+        world.clock.advance(30_000);
         lease = world.take_over("w1").remove(0).lease;
     }
+    assert_eq!(world.apply(&lease).unwrap(), Application::Completed);
+}
+
+/// What is missing may be so for days: neither the disk nor the events should
+/// be filled by asking every second.
+pub fn each_time_a_job_is_put_off_for_longer<H: Harness>() {
+    let world = World::<H>::new();
+    let first = world.running(note("a"));
+    // A wait of an attempt is no wait of an apply.
+    world.reschedule(&first, 20_000);
+    world.clock.advance(20_000);
+    let mut lease = world.claim_only("a");
+    world.decide(&lease, vec![put("x")]).unwrap();
+    let put_off = |lease: Lease, asked, wait| {
+        assert!(matches!(world.store.apply(lease, Disk::full(asked)).unwrap(), Application::Deferred(_)));
+        assert_eq!(world.get("a").run_at, Some(world.now() + wait));
+        world.clock.advance(wait - 1);
+        assert_eq!(world.take_over("w1").len(), 0, "too early");
+        world.clock.advance(1);
+        world.take_over("w1").remove(0).lease
+    };
+    for wait in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
+        lease = put_off(lease, 1_000, wait);
+    }
+    lease = put_off(lease, 45_000, 45_000);
+    lease = put_off(lease, 1_000, 30_000);
+    // Whoever retries a job has seen to what was wrong.
+    assert!(matches!(world.store.apply(lease, Disk::in_conflict()).unwrap(), Application::Conflict(_)));
+    world.store.retry("a").unwrap();
+    lease = world.take_over("w1").remove(0).lease;
+    lease = put_off(lease, 1_000, 1_000);
     assert_eq!(world.apply(&lease).unwrap(), Application::Completed);
 }
 

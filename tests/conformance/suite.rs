@@ -130,6 +130,7 @@ macro_rules! conformance {
                     a_partial_conflict_leaves_only_the_rest_to_do
                     what_cannot_be_applied_now_is_left_to_whoever_comes
                     putting_off_never_exhausts_a_job
+                    each_time_a_job_is_put_off_for_longer
                     a_wait_beyond_the_longest_backoff_is_over
                     taking_over_goes_by_limit_and_order
                     a_job_can_complete_without_any_effect

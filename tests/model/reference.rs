@@ -44,6 +44,8 @@ pub struct RefJob {
     pub owner: Option<u8>,
     pub cancel_requested: bool,
     pub decided: Option<Decided>,
+    /// How long its apply was put off the last time.
+    pub put_off: i64,
     pub ended_at: Option<i64>,
     /// When it ended, as a moment of this reference, whatever the clock says.
     pub ended_moment: u64,

@@ -62,6 +62,7 @@ impl Reference {
             owner: None,
             cancel_requested: false,
             decided: None,
+            put_off: 0,
             ended_at: None,
             ended_moment: 0,
             events: vec![("queued", 0)],

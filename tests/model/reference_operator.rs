@@ -74,6 +74,7 @@ impl Reference {
         job.due = true;
         job.backing_off = false;
         job.cancel_requested = false;
+        job.put_off = 0;
         if decided {
             job.status = Status::Claimed;
             job.tell("retried");

@@ -114,10 +114,11 @@ impl Reference {
                 Applied::Conflict
             }
             Report::Deferred { delay } => {
-                let run_at = self.now + delay;
                 let job = &mut self.jobs[at];
+                let delay = delay.max((2 * job.put_off).min(30_000));
+                job.put_off = delay;
                 job.owner = None;
-                job.run_at = Some(run_at);
+                job.run_at = Some(self.now + delay);
                 job.backoff_max = job.backoff_max.max(delay);
                 job.tell("rescheduled");
                 Applied::Deferred

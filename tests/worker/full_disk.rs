@@ -20,7 +20,10 @@ impl Small {
     /// `None` without the right to mount.
     fn mount(folder: &Path) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "jobq-test"]).arg(folder).output();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=24m,nr_inodes=500", "jobq-test"])
+            .arg(folder)
+            .output();
         mounted.is_ok_and(|output| output.status.success()).then(|| Self(folder.to_owned()))
     }
 
@@ -33,8 +36,20 @@ impl Small {
         file.set_len(full.saturating_sub(room as u64)).unwrap();
     }
 
+    /// Leaves room for this many files and folders.
+    fn fill_with_names(&self, room: usize) {
+        let folder = self.0.join("fillers");
+        std::fs::create_dir(&folder).unwrap();
+        let name = |n: usize| folder.join(n.to_string());
+        let count = (0..10_000).take_while(|n| std::fs::write(name(*n), "").is_ok()).count();
+        for n in 0..room {
+            std::fs::remove_file(name(count - 1 - n)).unwrap();
+        }
+    }
+
     fn make_room(&self) {
-        std::fs::remove_file(self.0.join("filler")).unwrap();
+        let _ = std::fs::remove_file(self.0.join("filler"));
+        let _ = std::fs::remove_dir_all(self.0.join("fillers"));
     }
 }
 
@@ -83,4 +98,30 @@ fn without_any_room_jobs_wait_and_nothing_is_lost() {
 #[test]
 fn with_room_for_the_database_only_jobs_wait_and_nothing_is_lost() {
     trial(500 * 1024);
+}
+
+/// There is room to stage the content, and none for the folders it is to go to.
+#[test]
+fn without_room_to_apply_the_worker_says_so_until_there_is_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(&folder.path().join("root")) else {
+        eprintln!(
+            "SKIPPED, NOT PROVED: no room at apply. Mounting a small filesystem takes root; run the tests as root."
+        );
+        return;
+    };
+    let world = World::at(folder);
+    let path = "folder/".repeat(50) + "f.txt";
+    let id = world.enqueue(CreateFile::text(&path, "text"));
+    small.fill_with_names(20);
+    let mut worker = Process::start(&world.setup("worker"));
+    assert!(worker.hear("trouble ").contains("the disk is full"));
+    // It is tried again in vain: that is no reason to say that all is well.
+    assert!(worker.hear("trouble ").contains("the disk is full"));
+    assert!(!worker.heard.iter().any(|line| line == "trouble_over"), "{:?}", worker.heard);
+    small.make_room();
+    world.completed(&id);
+    worker.hear("trouble_over");
+    assert_eq!(world.read(&path).as_deref(), Some("text"));
+    worker.stop();
 }

@@ -10,6 +10,7 @@ use super::enqueue;
 use super::events::{self, NewEvent};
 use super::lease::{self, End, Held};
 use super::tx::Tx;
+use crate::clock::{Millis, rfc3339};
 use crate::error::{Error, ErrorKind, Result};
 use crate::state::Status;
 use crate::store::{
@@ -52,8 +53,11 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>) -> R
     }
 }
 
-/// The wait after a failed sync, in milliseconds.
-const SYNC_AGAIN: i64 = 5_000;
+/// The wait after a failed sync.
+const SYNC_AGAIN: Millis = 5_000;
+
+/// What waits grow to, unless a longer one is asked for.
+const LONGEST: Millis = 30_000;
 
 fn planned(tx: &Tx<'_>, job_id: &str) -> Result<Vec<(i64, PlannedEffect)>> {
     tx.rows(PLANNED, params![job_id], |row| {
@@ -143,21 +147,40 @@ fn mark_applied(tx: &Tx<'_>, event: i64, effects: impl Iterator<Item = (i64, Fil
 }
 
 /// Stays decided, owned by nobody, to be tried again by whoever comes. Never
-/// exhausted: the work is done and paid for, only its place is missing.
-fn defer(tx: &Tx<'_>, lease: &Lease, held: &Held, failure: &Failure, delay: i64) -> Result<Application> {
+/// exhausted: the work is done and paid for, only its place is missing. But each
+/// wait is twice as long as the one before: what is missing may be so for days.
+fn defer(tx: &Tx<'_>, lease: &Lease, held: &Held, failure: &Failure, delay: Millis) -> Result<Application> {
+    let delay = delay.max(last_delay(tx, &lease.id)?.saturating_mul(2).min(LONGEST));
+    let run_at = tx.now.saturating_add(delay);
+    let mut data = serde_json::json!(failure);
+    data["run_at"] = rfc3339(run_at).into();
+    data["delay"] = delay.into();
     tx.execute(
         "UPDATE OR FAIL jobs SET locked_by = NULL, locked_at = NULL, run_at = ?3, backoff_max = ?4, last_error = ?5,
                 event_seq = event_seq + 1
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
-        params![lease.seq, lease.token, tx.now.saturating_add(delay), held.backoff_max.max(delay), failure.text()],
+        params![lease.seq, lease.token, run_at, held.backoff_max.max(delay), failure.text()],
     )?;
     let event = NewEvent {
         job_id: &lease.id,
         seq: held.event_seq + 1,
         attempt: held.attempts,
         event_type: "rescheduled",
-        data: serde_json::to_string(failure).ok(),
+        data: Some(data.to_string()),
     };
     events::write(tx, &event)?;
     Ok(Application::Deferred(failure.text()))
+}
+
+/// How long the job was put off the last time; 0 if it was not, since it was
+/// decided or retried. The event says it, so the row needs no column for it.
+fn last_delay(tx: &Tx<'_>, job_id: &str) -> Result<Millis> {
+    let data = tx.row(
+        "SELECT data FROM job_events WHERE job_id = ?1 AND type IN ('decided', 'retried', 'rescheduled')
+          ORDER BY seq DESC LIMIT 1",
+        params![job_id],
+        |row| row.get::<_, Option<String>>(0),
+    )?;
+    let data = data.flatten().and_then(|data| serde_json::from_str::<serde_json::Value>(&data).ok());
+    Ok(data.and_then(|data| data.get("delay")?.as_i64()).unwrap_or(0))
 }

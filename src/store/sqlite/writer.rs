@@ -19,11 +19,15 @@
 //!   group is run again in a transaction of its own;
 //! - a COMMIT that fails for lack of room has not happened: the commit record
 //!   is the last thing written. Any other failed COMMIT may turn out to be
-//!   durable after a restart: `OutcomeUnknown`, and a fresh connection.
+//!   durable after a restart: `OutcomeUnknown`, and a fresh connection;
+//! - a panic of the one who leads, wherever it comes from, must not leave the
+//!   seat taken for ever: the group is refused, the connection dropped with
+//!   whatever was open on it, and the next in line leads.
 
 mod line;
 
 use std::fs::OpenOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -98,7 +102,8 @@ impl Writer {
             // First the next leader, so that it works while the others wake up.
             lock(&self.line).hand_over();
             line::announce(&led);
-            self.wake_others();
+            // What was written is durable by now, whatever happens here.
+            let _ = guarded(|| self.wake_others());
         }
         mine.answer()
     }
@@ -108,10 +113,11 @@ impl Writer {
         let mut seat = lock(&self.seat);
         let mut group = Vec::new();
         let tried = Instant::now();
-        let outcome = match self.connection(&mut seat) {
+        let outcome = guarded(|| match self.connection(&mut seat) {
             Ok(conn) => self.fill(conn, &mut group),
             Err(error) => Outcome::Refused(error),
-        };
+        })
+        .unwrap_or_else(|| after_panic(&mut seat, !group.is_empty()));
         match outcome {
             Outcome::Committed => {}
             Outcome::Refused(error) => {
@@ -134,7 +140,14 @@ impl Writer {
             Outcome::FellApart => {
                 *seat = None;
                 for operation in &group {
-                    self.run_alone(&mut seat, operation.as_ref());
+                    if guarded(|| self.run_alone(&mut seat, operation.as_ref())).is_some() {
+                        continue;
+                    }
+                    match after_panic(&mut seat, true) {
+                        Outcome::Unknown(error) => operation.refuse(unknown(&error, operation.subject())),
+                        Outcome::Refused(error) => operation.refuse(error.context(operation.subject())),
+                        Outcome::Committed | Outcome::FellApart => {}
+                    }
                 }
             }
         }
@@ -268,6 +281,23 @@ enum Outcome {
     Unknown(Error),
     /// The transaction vanished under a failing statement.
     FellApart,
+}
+
+/// `None` if it panicked. The hook has told of it already.
+fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    // Forgotten, because dropping what a panic carries may panic again.
+    catch_unwind(AssertUnwindSafe(work)).map_err(std::mem::forget).ok()
+}
+
+/// The connection goes, and an open transaction with it, which then has
+/// certainly not happened. One that is no longer open may have been committed.
+fn after_panic(seat: &mut Option<Connection>, begun: bool) -> Outcome {
+    let undone = seat.take().is_none_or(|conn| !conn.is_autocommit());
+    if undone || !begun {
+        Outcome::Refused(Error::new(ErrorKind::Internal, "a panic in the writer; the database was not changed"))
+    } else {
+        Outcome::Unknown(Error::new(ErrorKind::Internal, "a panic in the writer"))
+    }
 }
 
 fn begin(conn: &Connection) -> Result<()> {

@@ -193,7 +193,8 @@ pub(super) fn announce(group: &[Arc<dyn Waiting>]) {
     }
 }
 
-/// A panic is caught around every operation, so what a lock guards is sound.
+/// A panic is caught around every operation and around every group, and the
+/// connection goes with a group that panicked, so what a lock guards is sound.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Taking ends to the store: as many as there are in one transaction, kept and
-//! tried again for as long as the database fails.
+//! Taking ends to the store: many in one transaction, kept and tried again for
+//! as long as the database fails.
 //!
 //! A job with file effects goes through twice. What is decided in one round is
 //! applied in the next, together with what is decided then, so two steps cost
@@ -25,6 +25,13 @@ use crate::store::{Application, Applier, Beat, Ending, Failure, Progress, Settle
 /// How long a decision waits for a path that another job is at work on.
 const BUSY_PATH: Duration = Duration::from_millis(50);
 
+/// Decisions, and as many that are applied, in one transaction: files are looked
+/// at and renamed while the database is locked for all others, and that is to
+/// take some 20 ms.
+const MOST_WITH_FILES: usize = 64;
+/// Steps of any kind in one transaction, for the same reason.
+const MOST_STEPS: usize = 1000;
+
 /// The thread that settles what the runners finish.
 pub(super) struct Finisher {
     shared: Arc<Shared>,
@@ -33,6 +40,8 @@ pub(super) struct Finisher {
     summary: WorkerSummary,
     /// Decided, to be applied in the next round.
     decided: Vec<Finished>,
+    /// There was no place for them in the last round.
+    left: Vec<Finished>,
     /// To be decided again when a path is free.
     postponed: Vec<Finished>,
 }
@@ -40,7 +49,8 @@ pub(super) struct Finisher {
 impl Finisher {
     pub(super) fn new(shared: Arc<Shared>, hooks: Sender<Call>) -> Self {
         let applier: Arc<dyn Applier> = Arc::clone(&shared.files) as _;
-        Self { shared, applier, hooks, summary: WorkerSummary::default(), decided: Vec::new(), postponed: Vec::new() }
+        let (decided, left, postponed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { shared, applier, hooks, summary: WorkerSummary::default(), decided, left, postponed }
     }
 
     /// If it ends by a bug, the dispatcher has to know: nobody else would.
@@ -56,18 +66,22 @@ impl Finisher {
     fn run(&mut self) {
         loop {
             let now = Instant::now();
-            let until = match (self.decided.is_empty(), self.postponed.is_empty()) {
+            let until = match (self.decided.is_empty() && self.left.is_empty(), self.postponed.is_empty()) {
                 (false, _) => Some(now),
                 (true, false) => Some(now + BUSY_PATH),
                 (true, true) => None,
             };
             let come = self.shared.finished.take(until);
-            if come.is_none() && self.decided.is_empty() && self.postponed.is_empty() {
+            // First what makes paths free, last what has just come. What is postponed stands
+            // behind what was left, so that it cannot keep it from its turn.
+            let mut round = std::mem::take(&mut self.decided);
+            round.append(&mut self.left);
+            round.append(&mut self.postponed);
+            if come.is_none() && round.is_empty() {
                 return;
             }
-            let mut round = std::mem::take(&mut self.decided);
-            round.append(&mut self.postponed);
             round.extend(come.unwrap_or_default());
+            self.left = round.split_off(fitting(round.iter().map(|end| &end.step)));
             if !self.round(round) {
                 return;
             }
@@ -104,7 +118,8 @@ impl Finisher {
     }
 
     fn leave(&self, round: &[Finished], error: Error) -> bool {
-        tracing::error!(jobs = round.len(), %error, "ends could not be recorded; other workers will run or apply these jobs");
+        let jobs = round.len() + self.left.len();
+        tracing::error!(jobs, %error, "ends could not be recorded; other workers will run or apply these jobs");
         self.shared.finished.leave(error);
         self.shared.bell.ring();
         false
@@ -255,6 +270,20 @@ impl Finisher {
     }
 }
 
+/// How many of these steps go into one transaction, from the first on.
+fn fitting<'s>(steps: impl Iterator<Item = &'s Step>) -> usize {
+    let (mut decides, mut applies) = (0, 0);
+    let fits = |step: &&Step| {
+        match step {
+            Step::Decide(_) | Step::DecideIf(..) => decides += 1,
+            Step::Apply(_) => applies += 1,
+            _ => {}
+        }
+        decides <= MOST_WITH_FILES && applies <= MOST_WITH_FILES
+    };
+    steps.take(MOST_STEPS).take_while(fits).count()
+}
+
 /// An error that one step brings on all, as opposed to trouble with the database.
 fn is_about_one(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
@@ -268,5 +297,49 @@ fn status_after(end: AttemptEnd) -> Option<Status> {
         AttemptEnd::Cancelled => Some(Status::Cancelled),
         AttemptEnd::Deferred => Some(Status::Claimed),
         AttemptEnd::LeaseLost => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{ApplyReport, Decision, Lease, PlannedEffect};
+
+    struct Nobody;
+
+    impl Applier for Nobody {
+        fn apply(&self, _: &Lease, _: &[PlannedEffect], _: bool) -> ApplyReport {
+            unreachable!("nothing is applied here")
+        }
+
+        fn sync(&self) -> std::result::Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    /// So many of each, in this order, cut into rounds.
+    fn rounds(parts: &[(&Step, usize)]) -> Vec<usize> {
+        let steps: Vec<&Step> = parts.iter().flat_map(|(step, times)| std::iter::repeat_n(*step, *times)).collect();
+        let mut rest = &steps[..];
+        let mut rounds = Vec::new();
+        while !rest.is_empty() {
+            let fit = fitting(rest.iter().copied());
+            rounds.push(fit);
+            rest = &rest[fit..];
+        }
+        rounds
+    }
+
+    #[test]
+    fn a_round_is_no_longer_than_others_can_wait_for_the_database() {
+        let decide = &Step::Decide(Decision::default());
+        let apply = &Step::Apply(Arc::new(Nobody));
+        let release = &Step::Release;
+        assert_eq!(rounds(&[]), [0; 0]);
+        assert_eq!(rounds(&[(release, 2500)]), [1000, 1000, 500]);
+        assert_eq!(rounds(&[(decide, 150)]), [64, 64, 22]);
+        assert_eq!(rounds(&[(apply, 64), (decide, 64), (release, 10)]), [138], "decisions ride with what is applied");
+        assert_eq!(rounds(&[(apply, 65), (release, 10)]), [64, 11]);
+        assert_eq!(rounds(&[(release, 999), (decide, 64)]), [1000, 63], "the order is kept");
     }
 }

@@ -32,6 +32,7 @@ mod trouble;
 mod upkeep;
 mod wake;
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -122,7 +123,7 @@ impl Worker {
                 format_args!("the queue was opened without the type {name}; open it with the registry's types"),
             ));
         }
-        let types = match &options.types {
+        let mut types: Vec<String> = match &options.types {
             None => names.into_iter().map(str::to_owned).collect(),
             Some(wanted) => wanted
                 .iter()
@@ -134,6 +135,8 @@ impl Worker {
                 })
                 .collect::<Result<_>>()?,
         };
+        let mut seen = HashSet::new();
+        types.retain(|name| seen.insert(name.clone()));
         let (observer, ticks): (Arc<Observer>, _) = (Arc::new(|_| {}), Arc::new(SystemTicks));
         Ok(Self { queue, registry, options, types, observer, ticks })
     }

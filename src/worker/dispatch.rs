@@ -196,8 +196,7 @@ impl Dispatcher {
         let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
         let ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
         let place = (load.idle_threads + ahead).saturating_sub(load.waiting);
-        let enough = load.waiting > ahead / 2 && load.waiting >= load.idle_threads;
-        if place == 0 || enough || load.held > MOST_UNSETTLED {
+        if place == 0 || load.is_enough(ahead) || load.held > MOST_UNSETTLED {
             return Ok(());
         }
         // A look takes no lock, so it costs other processes nothing.

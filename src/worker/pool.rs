@@ -12,6 +12,10 @@ use crate::job::Job;
 /// How long a suspect waits for the others to end before it runs beside them.
 const ISOLATE: Duration = Duration::from_secs(1);
 
+/// Payloads that may lie claimed ahead: memory, when they are large. A claim
+/// that is made with half of it left may bring as much again.
+const MOST_BYTES_AHEAD: usize = 64 << 20;
+
 /// A claimed job that has not started.
 pub(super) struct Claim {
     pub(super) run: Arc<Run>,
@@ -70,14 +74,24 @@ struct State {
 }
 
 /// How things stand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) idle_threads: usize,
     pub(super) waiting: usize,
+    /// The payloads of those that wait, in bytes.
+    pub(super) waiting_bytes: usize,
     pub(super) running: usize,
     pub(super) held: usize,
     /// A suspect runs or is about to: the threads are not there for others.
     pub(super) apart: bool,
+}
+
+impl Load {
+    /// Enough lies ready: more than half of what may, in number or in bytes, and
+    /// no thread would be left without.
+    pub(super) fn is_enough(&self, ahead: usize) -> bool {
+        self.waiting >= self.idle_threads && (self.waiting > ahead / 2 || self.waiting_bytes > MOST_BYTES_AHEAD / 2)
+    }
 }
 
 impl Pool {
@@ -90,6 +104,7 @@ impl Pool {
         Load {
             idle_threads: state.idle_threads,
             waiting: state.waiting.len(),
+            waiting_bytes: state.waiting.iter().map(|claim| claim.job.payload.as_str().len()).sum(),
             running: state.running.len(),
             held: state.held.len(),
             apart: state.alone.is_some() || state.waiting.front().is_some_and(Claim::is_suspect),
@@ -251,5 +266,20 @@ impl State {
         let running = Running { run: claim.run, job: Arc::new(claim.job), slot, started: now };
         self.running.push(running.clone());
         running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_payloads_are_enough_before_there_are_many_of_them() {
+        let load =
+            |idle_threads, waiting, waiting_bytes| Load { idle_threads, waiting, waiting_bytes, ..Load::default() };
+        assert!(!load(0, 100, 100 << 10).is_enough(256), "small ones: there is place for more");
+        assert!(load(0, 129, 129 << 10).is_enough(256));
+        assert!(load(0, 5, 40 << 20).is_enough(256), "few, and a lot of memory");
+        assert!(!load(6, 5, 40 << 20).is_enough(256), "a thread would be idle");
     }
 }

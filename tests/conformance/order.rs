@@ -47,6 +47,35 @@ pub fn only_the_types_asked_for_are_claimed<H: Harness>() {
     assert_eq!(claim(&["unheard_of", "create"], 10), ["b"]);
 }
 
+pub fn any_number_of_types_can_be_claimed_at_once<H: Harness>() {
+    let world = World::<H>::new();
+    for (id, job_type, priority) in [("a", "note", 0), ("b", "create", 1), ("c", "delete", 0), ("d", "note", 2)] {
+        world.add(note(id).of_type(job_type).priority(priority));
+    }
+    let mut types: Vec<String> = (0..600).map(|number| format!("unheard_of_{number}")).collect();
+    types.insert(0, "note".to_owned());
+    types.insert(300, "create".to_owned());
+    // One of them twice.
+    types.extend(["delete", "note"].map(str::to_owned));
+    let claim = |limit| {
+        let claims = world.store.claim(ClaimRequest { owner: owner("w1"), types: types.clone(), limit }).unwrap();
+        claims.into_iter().map(|c| c.lease.id).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(3), ["d", "b", "a"], "the best of all of them");
+    assert_eq!(claim(3), ["c"]);
+}
+
+/// They would all be in memory at once.
+pub fn a_claim_of_large_payloads_takes_fewer<H: Harness>() {
+    let world = World::<H>::new();
+    let large = format!("{{\"n\":\"{}\"}}", "x".repeat(11 << 20));
+    for id in ["a", "b", "c", "d"] {
+        world.add(note(id).payload(&large));
+    }
+    assert_eq!(world.claim(10), ["a", "b", "c"], "until there are 32 MiB");
+    assert_eq!(world.claim(10), ["d"]);
+}
+
 pub fn a_claim_says_who_has_the_job_and_since_when<H: Harness>() {
     let world = World::<H>::new();
     world.add(note("a"));

@@ -49,6 +49,8 @@ macro_rules! conformance {
                     higher_priority_first_then_order_of_acceptance
                     the_order_holds_across_types
                     only_the_types_asked_for_are_claimed
+                    any_number_of_types_can_be_claimed_at_once
+                    a_claim_of_large_payloads_takes_fewer
                     a_claim_says_who_has_the_job_and_since_when
                     a_job_is_due_at_its_time_and_not_before
                     a_given_time_is_kept_when_the_clock_is_set_back

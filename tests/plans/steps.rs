@@ -46,7 +46,7 @@ fn text(text: &str) -> Value {
 /// Name, parameters and number of rows that come back.
 fn statements() -> Vec<(&'static str, Vec<Value>, usize)> {
     let (now, limit) = (Value::from(NOW), Value::from(5));
-    let claim = vec![text("worker"), now.clone(), limit.clone(), text("note")];
+    let claim = vec![limit.clone(), text("note")];
     let three = [claim.clone(), vec![text("other"), text("third")]].concat();
     vec![
         ("claim", claim, 5),

@@ -1,6 +1,7 @@
-//! Taking jobs. One UPDATE that still requires `pending`, so two claimers can
-//! never get the same job.
+//! Taking jobs. First which ones, then each by an UPDATE that still requires
+//! `pending`, so two claimers can never get the same job.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use rusqlite::{params, params_from_iter, types::Value};
@@ -14,54 +15,91 @@ use crate::error::Result;
 use crate::json;
 use crate::store::{ClaimRequest, ClaimedJob, Failure, Lease, Owner};
 
+/// A claim ends when the payloads of what it took have this many bytes: they
+/// are all in memory until the last of them has run.
+const MOST_BYTES: usize = 32 << 20;
+/// Types in one statement; SQLite takes no more than 500 parts of a UNION.
+const TYPES_AT_ONCE: usize = 200;
+
 pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     admit::admit(tx)?;
     gates::promote_due(tx)?;
-    if request.types.is_empty() || request.limit == 0 {
-        return Ok(Vec::new());
-    }
-    let sql = claim_sql(request.types.len());
-    let mut values =
-        vec![Value::from(request.owner.locked_by.clone()), Value::from(tx.now), Value::from(request.limit)];
-    values.extend(request.types.iter().map(|name| Value::from(name.clone())));
     loop {
-        let claimed = tx.rows(&sql, params_from_iter(&values), read)?;
+        let claimed = take(tx, &request.owner, &candidates(tx, request)?)?;
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
         register(tx, &request.owner)?;
-        let mut jobs = settle(tx, &request.owner, claimed)?;
+        let jobs = settle(tx, &request.owner, claimed)?;
         // All of them damaged: there may be sound ones behind them.
         if !jobs.is_empty() {
-            // RETURNING promises no order.
-            jobs.sort_unstable_by_key(|c| (std::cmp::Reverse(c.job.priority), c.job.seq));
             return Ok(jobs);
         }
     }
 }
 
+/// The best claimable rows, best first.
+fn candidates(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<i64>> {
+    if request.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let mut best: Vec<(Reverse<i64>, i64)> = Vec::new();
+    for types in request.types.chunks(TYPES_AT_ONCE) {
+        let limit = std::iter::once(Value::from(request.limit));
+        let values = limit.chain(types.iter().map(|name| Value::from(name.clone())));
+        best.extend(tx.rows(&candidates_sql(types.len()), params_from_iter(values), |row| {
+            Ok((Reverse(row.get(0)?), row.get(1)?))
+        })?);
+    }
+    best.sort_unstable();
+    // A type may have been asked for twice.
+    best.dedup();
+    best.truncate(usize::try_from(request.limit).unwrap_or(usize::MAX));
+    Ok(best.into_iter().map(|(_, seq)| seq).collect())
+}
+
 /// The best rows of each type, then the best of those. Each type's part walks
 /// its own stretch of `jobs_ready`, which holds claimable rows only.
-pub(super) fn claim_sql(types: usize) -> String {
-    let mut candidates = String::new();
+pub(super) fn candidates_sql(types: usize) -> String {
+    let mut parts = String::new();
     for number in 0..types {
         let union = if number == 0 { "" } else { " UNION ALL " };
         let _ = write!(
-            candidates,
-            "{union}SELECT * FROM (SELECT seq, priority FROM jobs INDEXED BY jobs_ready
-              WHERE gate = 'ready' AND type = ?{} ORDER BY priority DESC, seq LIMIT ?3)",
-            number + 4
+            parts,
+            "{union}SELECT * FROM (SELECT priority, seq FROM jobs INDEXED BY jobs_ready
+              WHERE gate = 'ready' AND type = ?{} ORDER BY priority DESC, seq LIMIT ?1)",
+            number + 2
         );
     }
-    // The candidates drive and each row is found by its seq. With `seq IN (…)`
-    // the planner may walk every pending row instead and test it; the + keeps it
-    // from using the status for anything but the check.
+    // What one type gives is in order.
+    if types == 1 { parts } else { format!("{parts} ORDER BY priority DESC, seq LIMIT ?1") }
+}
+
+/// Takes them one by one, which costs no more than all at once and can stop
+/// when there are enough bytes.
+fn take(tx: &Tx<'_>, owner: &Owner, candidates: &[i64]) -> Result<Vec<(ClaimedJob, i64)>> {
+    let sql = take_sql();
+    let mut bytes = 0;
+    let mut claimed = Vec::with_capacity(candidates.len());
+    for seq in candidates {
+        // To its end, as every statement that changes something.
+        let taken = tx.rows(&sql, params![owner.locked_by, tx.now, seq], read)?;
+        bytes += taken.iter().map(|(claim, _)| claim.job.payload.as_str().len()).sum::<usize>();
+        claimed.extend(taken);
+        if bytes >= MOST_BYTES {
+            break;
+        }
+    }
+    Ok(claimed)
+}
+
+/// The + keeps the planner from using the status for anything but the check.
+pub(super) fn take_sql() -> String {
     format!(
         "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
                 heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
                 event_seq = event_seq + 1
-           FROM (SELECT seq AS best FROM ({candidates}) ORDER BY priority DESC, seq LIMIT ?3)
-          WHERE seq = best AND +status = 'pending'
+          WHERE seq = ?3 AND +status = 'pending'
         RETURNING {}, event_seq",
         row::COLUMNS
     )

@@ -12,8 +12,9 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         query::list_sql(&Filter { status, job_type: job_type.map(str::to_owned), ..Filter::default() }).0
     };
     vec![
-        ("claim", claim::claim_sql(1)),
-        ("claim, three types", claim::claim_sql(3)),
+        ("claim", claim::candidates_sql(1)),
+        ("claim, three types", claim::candidates_sql(3)),
+        ("claim one row", claim::take_sql()),
         ("take over", claim::take_over_sql()),
         ("apply", apply::PLANNED.to_owned()),
         ("reclaim", reclaim::OWNED_BY.to_owned()),

@@ -90,8 +90,9 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     Ok(reclaimed)
 }
 
-/// Removes lock files of processes that died and had nothing claimed. Those of
-/// owners that have something are needed to judge them; see [`sweep`].
+/// Removes what is left of processes that died and had nothing claimed: their
+/// lock files, and what is on record about them. Owners that have something are
+/// still to be judged; see [`sweep`].
 pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> {
     let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot sweep {}: {e}", folder.display()));
     let mut free = Vec::new();
@@ -107,13 +108,22 @@ pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> 
         return Ok(());
     }
     // Read while they are held: their owners are dead by now, so no lease can be added.
-    let needed: HashSet<String> =
-        store.leases()?.into_iter().filter_map(|lease| Some(lease.owner?.lock_file)).collect();
+    let mut needed = HashSet::new();
+    for HeldLease { locked_by, owner, .. } in store.leases()? {
+        needed.extend(owner.map(|owner| owner.lock_file));
+        needed.insert(format!("{locked_by}.lock"));
+    }
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    free.retain(|(path, _held)| !needed.contains(&name(path)));
+    if free.is_empty() {
+        return Ok(());
+    }
+    let gone = |path: &Path| DeadOwner { locked_by: name(path).trim_end_matches(".lock").to_owned(), started: None };
+    let dead = free.iter().map(|(path, _)| gone(path)).collect();
+    // Before the files: whoever comes after a crash in between finds them and does it again.
+    store.reclaim(Reclaim { dead, lapsed: Vec::new() })?;
     for (path, _held) in free {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !needed.contains(&*name) {
-            std::fs::remove_file(&path).map_err(at)?;
-        }
+        std::fs::remove_file(&path).map_err(at)?;
     }
     Ok(())
 }

@@ -79,6 +79,9 @@ impl Default for WorkerOptions {
     }
 }
 
+/// Longer than this is for ever, and no clock can overflow with it.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Who is told what happens.
 pub type Observer = dyn Fn(&WorkerEvent) + Send + Sync;
 
@@ -112,7 +115,10 @@ pub struct Worker {
 
 impl Worker {
     /// A worker for a queue that was opened with the registry's types.
-    pub fn new(queue: Arc<Queue>, registry: Registry, options: WorkerOptions) -> Result<Self> {
+    pub fn new(queue: Arc<Queue>, registry: Registry, mut options: WorkerOptions) -> Result<Self> {
+        options.poll_interval = options.poll_interval.min(FOR_EVER);
+        options.lease = options.lease.min(FOR_EVER);
+        options.grace = options.grace.map(|grace| grace.min(FOR_EVER));
         if options.concurrency == 0 {
             return Err(Error::invalid("concurrency", "must be at least 1"));
         }

@@ -3,10 +3,14 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
 use jobq::liveness::OwnerLock;
 use jobq::store::{ClaimRequest, Store as _};
-use jobq::{EventQuery, JobTypes, NewJob, Payload, Queue, QueueOptions, Status};
+use jobq::{
+    EventQuery, JobTypes, NewJob, Payload, Queue, QueueOptions, Registry, Shutdown, Status, Worker, WorkerOptions,
+};
 use serde::{Deserialize, Serialize};
 
 const FOLDER: &str = "JOBQ_DEAD_OWNER_FOLDER";
@@ -119,4 +123,53 @@ fn a_lock_file_name_that_leads_out_of_the_folder_is_never_followed() {
     sql.execute("UPDATE owners SET boot_id = 'an earlier one'", []).unwrap();
     assert_eq!(queue.reclaim().unwrap().pending.len(), 2, "dead by its boot");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+}
+
+#[test]
+fn of_a_process_that_died_idle_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builtin();
+    let types = registry.types().with::<Work>();
+    let queue = Arc::new(QueueOptions::in_folder(folder.path()).create(true).types(types).open().unwrap());
+    let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
+    let mut locks = vec![lock.owner().locked_by.clone()];
+    queue.enqueue(Work { n: 1 }).unwrap();
+    queue.store().release(claim(&queue, &lock).remove(0).lease).unwrap();
+    drop(lock);
+    // Another one lives, and is as idle.
+    let alive = OwnerLock::acquire(&queue.owners_folder()).unwrap();
+    queue.store().release(claim(&queue, &alive).remove(0).lease).unwrap();
+    locks.push(alive.owner().locked_by.clone());
+    locks.sort();
+    let sql = rusqlite::Connection::open(folder.path().join(".jobq/jobq.db")).unwrap();
+    let on_record = || {
+        let mut names = sql.prepare("SELECT locked_by FROM owners ORDER BY locked_by").unwrap();
+        let names = names.query_map([], |row| row.get(0)).unwrap();
+        names.collect::<rusqlite::Result<Vec<String>>>().unwrap()
+    };
+    assert_eq!(on_record(), locks);
+    let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+    Worker::new(Arc::clone(&queue), registry, options).unwrap().run(&Shutdown::new()).unwrap();
+    assert_eq!(on_record(), [alive.owner().locked_by.clone()]);
+    assert_eq!(std::fs::read_dir(queue.owners_folder()).unwrap().count(), 1, "nor its lock file");
+}
+
+#[test]
+fn a_worker_can_be_told_to_wait_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builtin();
+    let types = registry.types().with::<Work>();
+    let queue = Arc::new(QueueOptions::in_folder(folder.path()).create(true).types(types).open().unwrap());
+    let for_ever = Duration::MAX;
+    let options =
+        WorkerOptions { poll_interval: for_ever, lease: for_ever, grace: Some(for_ever), ..WorkerOptions::default() };
+    let job = queue.enqueue(jobq::handlers::CreateFile::text("a.txt", "a")).unwrap();
+    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap();
+    let shutdown = Shutdown::new();
+    let asked = shutdown.clone();
+    let thread = std::thread::spawn(move || worker.run(&asked));
+    let ended = queue.wait(&job.id, Duration::from_secs(30)).unwrap();
+    shutdown.request();
+    thread.join().unwrap().unwrap();
+    assert_eq!(ended.unwrap().status, Status::Completed);
 }

@@ -1,0 +1,16 @@
+//! What a worker promises when everything around it misbehaves.
+
+#[path = "worker_trouble/world.rs"]
+#[macro_use]
+mod world;
+
+#[path = "worker_trouble/database.rs"]
+mod database;
+#[path = "worker_trouble/ends.rs"]
+mod ends;
+#[path = "worker_trouble/files.rs"]
+mod files;
+#[path = "worker_trouble/hooks.rs"]
+mod hooks;
+#[path = "worker_trouble/rows.rs"]
+mod rows;

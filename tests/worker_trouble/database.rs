@@ -87,9 +87,9 @@ fn a_busy_worker_forgets_its_trouble_too() {
     let waits = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&waits);
     let shutdown = Shutdown::new();
-    let options = WorkerOptions { concurrency: 1, lease: Duration::from_secs(3), ..WorkerOptions::default() };
+    let options = WorkerOptions { concurrency: 1, lease: Duration::from_secs(20), ..WorkerOptions::default() };
     let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap().observed_by(move |event| match event {
-        WorkerEvent::Trouble { retry_in, .. } => seen.lock().unwrap().push(retry_in.as_secs()),
+        WorkerEvent::Trouble { retry_in, .. } => seen.lock().unwrap().push(retry_in.as_millis()),
         WorkerEvent::TroubleOver => seen.lock().unwrap().push(0),
         _ => {}
     });
@@ -103,14 +103,16 @@ fn a_busy_worker_forgets_its_trouble_too() {
             std::thread::sleep(Duration::from_millis(10));
         }
         conn.execute_batch("ROLLBACK").unwrap();
-        let wait = *waits.lock().unwrap().last().unwrap();
-        std::thread::sleep(Duration::from_millis(wait * 1000 + 2000)); // heartbeats go through meanwhile
+        // Until a heartbeat has gone through.
+        while *waits.lock().unwrap().last().unwrap() != 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
     let heard = waits.lock().unwrap().clone();
     shutdown.request();
     shutdown.request();
     let _ = end.recv_timeout(Duration::from_secs(10));
-    assert_eq!(heard.iter().filter(|w| **w > 1).count(), 0, "waits {heard:?}; 0 is `TroubleOver`");
+    assert_eq!(heard.iter().filter(|w| **w > 1_000).count(), 0, "waits {heard:?}; 0 is `TroubleOver`");
 }
 
 /// A panic in whatever the writer's leader calls must not leave the seat taken.

@@ -1,6 +1,5 @@
 //! Files that several jobs or workers are at.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 

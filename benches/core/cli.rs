@@ -28,7 +28,7 @@ pub fn run(sizes: &Sizes) {
         let insert = format!("PRAGMA synchronous = FULL; INSERT INTO jobs VALUES ('{n}', 'noop', '{payload}')");
         plain.push(seconds(&mut at(&["plain.db", &insert], "sqlite3")));
     }
-    let (ours, plain) = (crate::median(&ours) * 1e3, crate::median(&plain) * 1e3);
+    let (ours, plain) = (crate::table::median(&ours) * 1e3, crate::table::median(&plain) * 1e3);
     let verdict = if ours <= 4.0 * plain { "" } else { "  above the goal" };
     println!(
         "{:<44} {ours:>12.2} {plain:>12.2} {:>7.2} {:>7}{verdict}",

@@ -11,11 +11,11 @@ mod cli;
 mod floor;
 mod ours;
 mod piles;
-
-use std::time::Instant;
+mod table;
 
 use floor::Floor;
 use ours::Ours;
+use table::{line, per_second};
 
 /// How much of everything.
 pub struct Sizes {
@@ -114,26 +114,4 @@ fn drain(sizes: &Sizes) {
         rate.push(per_second(sizes.drain, || assert_eq!(ours.drain(50), sizes.drain)));
     }
     line("claim + complete, batches of 50 (jobs/s)", &rate, &floor_rate, 0.5);
-}
-
-/// Work per second.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub fn per_second(count: usize, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    count as f64 / start.elapsed().as_secs_f64()
-}
-
-/// One line of the table; the ratio is the median of the rounds' ratios.
-pub fn line(name: &str, ours: &[f64], floor: &[f64], goal: f64) {
-    let ratios: Vec<f64> = ours.iter().zip(floor).map(|(o, f)| o / f).collect();
-    let ratio = median(&ratios);
-    let verdict = if ratio >= goal { "" } else { "  below the goal" };
-    println!("{name:<44} {:>12.0} {:>12.0} {ratio:>7.2} {goal:>7.2}{verdict}", median(ours), median(floor));
-}
-
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }

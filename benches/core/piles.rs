@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use jobq::NewJob;
 
+use crate::Sizes;
 use crate::ours::Ours;
-use crate::{Sizes, line, per_second};
+use crate::table::{line, per_second};
 
 type Make = fn(&Ours, &Sizes);
 

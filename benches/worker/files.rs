@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jobq::NewJob;
 use jobq::handlers::CreateFile;
 
-use crate::{Sizes, drain, line, open, per_second};
+use crate::table::{line, per_second};
+use crate::{Sizes, drain, open};
 
 const THREADS: usize = 4;
 

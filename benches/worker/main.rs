@@ -12,10 +12,11 @@ mod files;
 #[path = "../core/floor.rs"]
 mod floor;
 mod process;
+#[path = "../core/table.rs"]
+mod table;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use jobq::{
     Context, Handler, HandlerError, NewJob, Outcome, Payload, Queue, QueueOptions, Registry, Shutdown, Worker,
@@ -24,6 +25,7 @@ use jobq::{
 use serde::{Deserialize, Serialize};
 
 use floor::Floor;
+use table::{line, per_second};
 
 /// How much of everything.
 pub(crate) struct Sizes {
@@ -129,32 +131,4 @@ pub(crate) fn fill(queue: &Queue, count: usize) {
 pub(crate) fn drain(queue: &Arc<Queue>, concurrency: usize) -> u64 {
     let options = WorkerOptions { concurrency, drain: true, ..WorkerOptions::default() };
     Worker::new(Arc::clone(queue), registry(), options).unwrap().run(&Shutdown::new()).unwrap().completed
-}
-
-/// Work per second.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(crate) fn per_second(count: usize, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    count as f64 / start.elapsed().as_secs_f64()
-}
-
-/// One line of the table; the ratio is the median of the rounds' ratios.
-pub(crate) fn line(name: &str, ours: &[f64], floor: &[f64], goal: f64) {
-    let ratios: Vec<f64> = ours.iter().zip(floor).map(|(o, f)| o / f).collect();
-    let ratio = median(&ratios);
-    let verdict = if ratio >= goal { "" } else { "  below the goal" };
-    println!("{name:<44} {:>12.0} {:>12.0} {ratio:>7.2} {goal:>7.2}{verdict}", median(ours), median(floor));
-}
-
-/// A figure that has a bound instead of a floor.
-pub(crate) fn bounded(name: &str, value: f64, unit: &str, bound: f64) {
-    let verdict = if value <= bound { "" } else { "  above the bound" };
-    println!("{name:<44} {value:>12.2} {unit:<12} {:>7} {bound:>7.0}{verdict}", "at most");
-}
-
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use crate::child::now;
-use crate::{Noop, Sizes, bounded, fill, open};
+use crate::{Noop, Sizes, fill, open};
 
 fn start(part: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -125,4 +125,10 @@ fn resident(pid: u32) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
     line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| kib / 1024.0)
+}
+
+/// A figure that has a bound instead of a floor.
+fn bounded(name: &str, value: f64, unit: &str, bound: f64) {
+    let verdict = if value <= bound { "" } else { "  above the bound" };
+    println!("{name:<44} {value:>12.2} {unit:<12} {:>7} {bound:>7.0}{verdict}", "at most");
 }

@@ -11,7 +11,9 @@ use super::Verdict;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Owner;
 
-/// (seq, token), both little-endian; all zero when free.
+/// (seq, token), both little-endian; all zero when it was never used. A slot is
+/// written over by the next job, after the end of the last is durable; what it
+/// says of a job that has ended harms nobody, because a token names one claim.
 const SLOT: usize = 16;
 
 /// The lock of this process, held until dropped.
@@ -71,11 +73,6 @@ impl OwnerLock {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "a lock file could not be removed");
         }
-    }
-
-    /// Frees a slot. Only after what the job returned is durable.
-    pub fn clear(&self, slot: usize) -> Result<()> {
-        self.write(slot, [0; SLOT])
     }
 
     fn write(&self, slot: usize, bytes: [u8; SLOT]) -> Result<()> {
@@ -163,10 +160,10 @@ mod tests {
         let path = folder.path().join(&lock.owner().lock_file);
         lock.start(2, 7, 1).unwrap();
         lock.start(0, 9, 3).unwrap();
-        lock.clear(0).unwrap();
+        lock.start(0, 11, 4).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Alive);
         drop(lock);
-        assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1)]))));
+        assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1), (11, 4)]))));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Unknown);
     }

@@ -227,7 +227,7 @@ impl Finisher {
                 self.postponed.push(end);
             }
             _ => {
-                tracing::error!(job_id = end.job.id, %error, "a job cannot be brought to its end; its lease will run out");
+                tracing::error!(job_id = end.job.id, %error, "a job cannot be brought to its end now; it is tried again");
                 end.failure = Some(Failure::new("internal_error", error.to_string()));
                 self.ended(end, AttemptEnd::LeaseLost);
             }

@@ -44,6 +44,7 @@ fn a_locked_database_costs_no_live_worker_its_lease() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let b = go(2);
+    // So that it has seen the lease; nothing tells when it has.
     std::thread::sleep(Duration::from_secs(1));
     let conn = sql(folder.path());
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -94,7 +95,8 @@ fn a_busy_worker_forgets_its_trouble_too() {
         _ => {}
     });
     let end = start(worker, shutdown.clone());
-    std::thread::sleep(Duration::from_secs(1));
+    let running = Filter { status: Some(Status::Claimed), ..Filter::default() };
+    until("it runs", || queue.list(&running).unwrap().len() == 1);
     for _ in 0..3 {
         let conn = sql(folder.path());
         conn.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -101,7 +101,6 @@ fn a_frozen_worker_that_comes_back_does_not_throw_away_what_another_has_taken_ov
     let taken = db.take_over(lock.owner().clone(), 10).unwrap().pop().unwrap();
     // A comes back before B has applied.
     thaw.send(()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
     shutdown.request();
     end.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
     let files: Arc<dyn jobq::store::Applier> = Arc::new(

@@ -71,7 +71,7 @@ fn drain_does_not_end_before_due_jobs_behind_many_of_another_type() {
     let jobs: Vec<NewJob> = (0..5_001).map(|n| NewJob::from(Stuck { n }).run_at(at)).collect();
     queue.enqueue_many(jobs).unwrap();
     let id = queue.enqueue(NewJob::from(Nop { n: 1 }).run_at(at + Duration::from_millis(1))).unwrap().id;
-    std::thread::sleep(Duration::from_millis(2500));
+    until("all are due", || queue.store().outlook(&[]).unwrap().next_at.is_none());
     let options = WorkerOptions { types: Some(vec!["nop".into()]), ..drain() };
     Worker::new(Arc::clone(&queue), registry, options).unwrap().run(&Shutdown::new()).unwrap();
     assert_eq!(queue.get(&id).unwrap().status, Status::Completed, "drain left a job that was due");
@@ -98,8 +98,13 @@ fn drain_takes_back_from_the_dead_after_a_busy_moment() {
     let conn = sql(folder.path());
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     let options = WorkerOptions { poll_interval: Duration::from_secs(60), ..drain() };
-    let end = start(Worker::new(Arc::clone(&queue), registry, options).unwrap(), Shutdown::new());
-    std::thread::sleep(Duration::from_millis(500));
+    let busy = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&busy);
+    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap().observed_by(move |event| {
+        seen.fetch_add(usize::from(matches!(event, WorkerEvent::Trouble { .. })), Ordering::SeqCst);
+    });
+    let end = start(worker, Shutdown::new());
+    until("it has found the database busy", || busy.load(Ordering::SeqCst) > 0);
     conn.execute_batch("ROLLBACK").unwrap();
     end.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
     assert_eq!(queue.get(&id).unwrap().status, Status::Completed, "drain ended without it");
@@ -137,12 +142,11 @@ fn a_job_that_never_has_room_does_not_starve_the_rest() {
         _ => {}
     });
     let end = start(worker, shutdown.clone());
-    std::thread::sleep(Duration::from_secs(20));
-    let done = done.load(Ordering::SeqCst);
+    until("the no-ops have run", || done.load(Ordering::SeqCst) == 200);
     shutdown.request();
     let _ = end.recv_timeout(Duration::from_secs(10));
-    println!("{:?}", queue.get(&full).map(|j| (j.status.as_str(), j.attempts)));
-    assert_eq!(done, 200, "of 200 no-ops only {done} ran in 20 s");
+    let full = queue.get(&full).unwrap();
+    assert_eq!((full.status, full.attempts), (Status::Pending, 0), "nobody's fault, so no attempt is used up");
 }
 
 /// Design §5: a worker releases rows locked by it that it does not hold (a claim
@@ -177,13 +181,7 @@ fn a_claim_that_nobody_here_knows_of_is_released() {
             rusqlite::params![id, *name.lock().unwrap()],
         )
         .unwrap();
-    std::thread::sleep(Duration::from_secs(8));
-    let job = queue.get(&id).unwrap();
+    until("it has been given back", || queue.get(&id).unwrap().status != Status::Claimed);
     shutdown.request();
-    let _ = end.recv_timeout(Duration::from_secs(10));
-    assert_ne!(
-        job.status,
-        Status::Claimed,
-        "still claimed after four leases; it stays so for as long as this worker lives"
-    );
+    end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
 }

@@ -72,3 +72,12 @@ impl Handler for StuckHandler {
         }
     }
 }
+
+/// Waits for something that must come.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "{what}: it has not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

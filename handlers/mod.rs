@@ -5,11 +5,13 @@ mod claude_extraction;
 mod create_file;
 mod delete_file;
 mod sync_aws;
+mod write_files;
 
 pub use claude_extraction::ClaudeExtraction;
 pub use create_file::{CreateFile, CreateFileHandler, CreatedFile};
 pub use delete_file::{DeleteFile, DeleteFileHandler, DeletedFile};
 pub use sync_aws::SyncAws;
+pub use write_files::{CommittedFile, CommittedJob, WriteFiles, WrittenFiles};
 
 use crate::{JobTypes, Registry};
 
@@ -20,5 +22,10 @@ pub(crate) fn types() -> JobTypes {
 
 /// All built-in types, with a handler where there is one.
 pub(crate) fn registry() -> Registry {
-    Registry::new().with(CreateFileHandler).with(DeleteFileHandler).knowing::<ClaudeExtraction>().knowing::<SyncAws>()
+    Registry::new()
+        .with(CreateFileHandler)
+        .with(DeleteFileHandler)
+        .knowing::<WriteFiles>()
+        .knowing::<ClaudeExtraction>()
+        .knowing::<SyncAws>()
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod cancel;
+mod commit;
 mod completions;
 mod config;
 mod enqueue;
@@ -84,6 +85,7 @@ fn run(cli: &Cli, out: &mut Output) -> Outcome {
     match &cli.command {
         Command::Init(args) => init::run(args, &cli.global, out),
         Command::Enqueue(args) => enqueue::run(args, &place()?, out),
+        Command::Commit(args) => commit::run(args, &place()?, out),
         Command::Worker(args) => worker::run(args, &place()?, out, cli.global.quiet),
         Command::List(args) => list::run(args, &place()?, out),
         Command::Show(args) => show::run(args, &place()?, out),

@@ -54,13 +54,25 @@ struct Inner {
     field: Option<String>,
     /// Which of several items of one request, counted from 0.
     item: Option<usize>,
+    /// The commit it is about.
+    id: Option<String>,
+    /// The disk is not what the caller had read.
+    stale: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of a given kind. Handlers and stores outside this crate use it too.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), field: None, item: None, source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            field: None,
+            item: None,
+            id: None,
+            stale: false,
+            source: None,
+        }))
     }
 
     /// The request is wrong in this field.
@@ -104,6 +116,33 @@ impl Error {
     pub(crate) fn in_item(mut self, index: usize) -> Self {
         self.0.item = Some(index);
         self
+    }
+
+    /// The disk is not what the caller expects it to be; nothing was changed.
+    pub(crate) fn stale(message: impl Into<String>) -> Self {
+        let mut error = Self::new(ErrorKind::Conflict, message);
+        error.0.stale = true;
+        error
+    }
+
+    /// A commit was refused because a file is not what its caller had read, and
+    /// nothing was changed: read it again and start over.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.0.stale
+    }
+
+    /// The same error, about this commit.
+    pub(crate) fn about(mut self, id: &str) -> Self {
+        self.0.id = Some(id.to_owned());
+        self
+    }
+
+    /// The id of the commit that failed: when its outcome is unknown, submit it
+    /// again with this id.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.0.id.as_deref()
     }
 
     /// Which of several items of one request failed, counted from 0.

@@ -38,6 +38,7 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+mod commit;
 pub mod effects;
 mod error;
 pub mod handler;
@@ -55,6 +56,7 @@ pub mod state;
 pub mod store;
 pub mod worker;
 
+pub use commit::{Accepted, Draft, Snapshot};
 pub use effects::{Expect, FileEffect, Sight, Staged};
 pub use error::{Error, ErrorKind, Result, printable};
 pub use handler::{Context, Ended, Handler, HandlerError, Outcome, Registry, Stop};

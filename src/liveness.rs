@@ -96,7 +96,13 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
 pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> {
     let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot sweep {}: {e}", folder.display()));
     let mut free = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(at)? {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        // Nobody has claimed anything yet.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(at(e)),
+    };
+    for entry in entries {
         let path = entry.map_err(at)?.path();
         if path.extension() == Some("lock".as_ref())
             && let Some(file) = lock_file::hold_free(&path).map_err(at)?

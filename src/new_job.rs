@@ -206,6 +206,58 @@ impl NewJob {
         self
     }
 
+    /// What is asked for, in one spelling: two requests that ask for the same have
+    /// the same.
+    pub(crate) fn meaning(&self) -> Result<serde_json::Value> {
+        let Ok(Content::Typed { text, .. } | Content::Raw(text)) = &self.payload else {
+            return Ok(serde_json::Value::Null);
+        };
+        let run = match self.run {
+            Run::Now => None,
+            Run::At(time) => Some(("at", i128::from(time))),
+            Run::After(delay) => Some(("after", i128::try_from(delay.as_nanos()).unwrap_or(i128::MAX))),
+        };
+        let key = match &self.key {
+            Key::Default | Key::None => None,
+            Key::Given(key) => Some(key),
+        };
+        Ok(serde_json::json!([
+            self.job_type,
+            payload_key(text)?,
+            self.id,
+            key,
+            self.unique,
+            self.priority,
+            run.map(|(kind, time)| (kind, time.to_string())),
+            self.max_attempts,
+            self.timeout.map(|timeout| timeout.as_nanos().to_string()),
+            self.backoff.map(|backoff| (backoff.base_ms, backoff.max_ms)),
+            self.lane,
+            self.waiting_on,
+            self.correlation_id,
+        ]))
+    }
+
+    /// As a part of a commit: the same side effect must run again for new
+    /// content, so it has no default key; it waits on the commit unless it waits
+    /// on another job of it, and is found by the commit's id.
+    pub(crate) fn in_commit(mut self, commit: &str, waits: bool, id: impl FnOnce() -> String) -> Self {
+        if matches!(self.key, Key::Default) {
+            self.key = Key::None;
+        }
+        if waits {
+            self.waiting_on.get_or_insert_with(|| commit.to_owned());
+        }
+        self.correlation_id.get_or_insert_with(|| commit.to_owned());
+        self.id.get_or_insert_with(id);
+        self
+    }
+
+    /// The job it waits for, and its own id, as they were given.
+    pub(crate) fn links(&self) -> (Option<&str>, Option<&str>) {
+        (self.waiting_on.as_deref(), self.id.as_deref())
+    }
+
     /// Everything that can be checked without the database, done here, so that
     /// it costs the caller's time and not the writer's.
     pub(crate) fn prepare(self, types: &JobTypes, now: Millis, new_id: impl FnOnce() -> String) -> Result<EnqueueJob> {

@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, Millis, SystemClock};
+use crate::commit::Committer;
+use crate::effects::Files;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::liveness;
 use crate::new_job::NewJob;
 use crate::payload::{JobTypes, Payload};
+use crate::state::Status;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{
-    Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Reclaimed, Stats, Store,
+    AcceptedPath, Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Reclaimed, Stats, Store,
 };
 
 /// Where a queue is and what its process knows.
@@ -28,6 +31,7 @@ pub struct QueueOptions {
     db: PathBuf,
     root: Option<PathBuf>,
     create: bool,
+    recover: bool,
     types: JobTypes,
     clock: Arc<dyn Clock>,
     busy_timeout: Duration,
@@ -45,6 +49,7 @@ impl QueueOptions {
             db: db.into(),
             root: None,
             create: false,
+            recover: true,
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
             busy_timeout: Duration::from_secs(5),
@@ -55,6 +60,15 @@ impl QueueOptions {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Whether opening first brings to its end what dead processes have accepted
+    /// (see [`Queue::roll_forward`]). It does unless told not to, which is for
+    /// those who only look.
+    #[must_use]
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
         self
     }
 
@@ -111,7 +125,15 @@ impl QueueOptions {
             clock: self.clock.clone(),
         })?;
         let ids = Mutex::new(ulid::Generator::new());
-        Ok(Queue { store, types: self.types, clock: self.clock, db: folder.join(name), state, root, ids })
+        let (types, clock, db, committer) = (self.types, self.clock, folder.join(name), Mutex::default());
+        let queue = Queue { store, types, clock, db, state, root, ids, committer };
+        // What cannot be applied stays visible; whoever opens goes on.
+        if self.recover
+            && let Err(error) = queue.roll_forward()
+        {
+            tracing::warn!(%error, "what other processes have left could not be brought to its end");
+        }
+        Ok(queue)
     }
 }
 
@@ -126,6 +148,16 @@ pub struct Queue {
     root: PathBuf,
     // Ids of one process grow, which keeps their index dense.
     ids: Mutex<ulid::Generator>,
+    /// This process as one that commits, once it has.
+    committer: Mutex<Option<Arc<Committer>>>,
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if let Some(committer) = self.known_committer() {
+            committer.sign_off(self);
+        }
+    }
 }
 
 impl Queue {
@@ -202,9 +234,9 @@ impl Queue {
             return Err(Error::invalid("type", format_args!("job {id} is a {}, not a {}", job.job_type, P::TYPE)));
         }
         match (job.status, job.result) {
-            (crate::Status::Completed, Some(text)) => text.parse().map(Some),
+            (Status::Completed, Some(text)) => text.parse().map(Some),
             // Nothing was left: that is a result too, if the type says so.
-            (crate::Status::Completed, None) => crate::JsonText("null".to_owned()).parse().map(Some),
+            (Status::Completed, None) => crate::JsonText("null".to_owned()).parse().map(Some),
             _ => Ok(None),
         }
     }
@@ -219,9 +251,31 @@ impl Queue {
         self.store.cancel(id)
     }
 
-    /// Brings a failed or cancelled job back.
+    /// Brings a failed or cancelled job back. One that had decided what to do is
+    /// not run again: that is applied, at once.
     pub fn retry(&self, id: &str) -> Result<Job> {
-        self.store.retry(id)
+        self.retry_on(id, Vec::new())
+    }
+
+    /// The same for a decided job that failed by a conflict: applied on top of
+    /// what is there now, whatever it is.
+    pub fn retry_accepting_disk(&self, id: &str) -> Result<Job> {
+        let mut accepted = Vec::new();
+        let files = self.files("retry")?;
+        for effect in self.store.planned(id)? {
+            let (precondition, observed) = files.look(&effect.path)?.into_precondition();
+            accepted.push(AcceptedPath { path: effect.path, precondition, observed });
+        }
+        self.retry_on(id, accepted)
+    }
+
+    fn retry_on(&self, id: &str, accepted: Vec<AcceptedPath>) -> Result<Job> {
+        let job = self.store.retry_on(id, accepted)?;
+        if job.status != Status::Claimed {
+            return Ok(job);
+        }
+        self.roll_forward()?;
+        self.store.get(id)
     }
 
     /// Waits until a job has completed, failed or been cancelled. `None` when
@@ -299,6 +353,24 @@ impl Queue {
         &self.store
     }
 
+    /// Files below the root, to look at.
+    pub(crate) fn files(&self, reader: &str) -> Result<Files> {
+        Files::open(&self.root, &self.state, reader)?.protecting(&self.db)
+    }
+
+    /// This process as one that commits.
+    pub(crate) fn committer(&self) -> Result<Arc<Committer>> {
+        let mut committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(committer) = &*committer {
+            return Ok(Arc::clone(committer));
+        }
+        Ok(Arc::clone(committer.insert(Arc::new(Committer::new(self)?))))
+    }
+
+    pub(crate) fn known_committer(&self) -> Option<Arc<Committer>> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The time, as this queue's clock has it.
     pub(crate) fn now(&self) -> Millis {
         self.clock.now()
@@ -306,17 +378,19 @@ impl Queue {
 
     /// Jobs with every check done that needs no database; the one that fails is
     /// named by its number.
-    fn prepare_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<EnqueueJob>> {
+    pub(crate) fn prepare_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<EnqueueJob>> {
         let numbered = jobs.into_iter().enumerate();
         numbered.map(|(i, job)| self.prepare(job).map_err(|e| e.in_item(i))).collect()
     }
 
     pub(crate) fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
-        job.prepare(&self.types, self.clock.now(), || {
-            let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-            // The generator only refuses after 2⁸⁰ ids in one millisecond.
-            ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
-        })
+        job.prepare(&self.types, self.clock.now(), || self.new_id())
+    }
+
+    pub(crate) fn new_id(&self) -> String {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        // The generator only refuses after 2⁸⁰ ids in one millisecond.
+        ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
     }
 }
 

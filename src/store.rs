@@ -8,6 +8,7 @@
 //! - a verb on a claimed job names the [`Lease`]; if that lease is no longer
 //!   the current one the answer is `LeaseLost` and nothing has changed.
 
+mod commit;
 mod effects;
 mod model;
 mod reading;
@@ -17,6 +18,7 @@ mod step;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use commit::*;
 pub use effects::*;
 pub use model::*;
 pub use reading::*;
@@ -29,6 +31,11 @@ use crate::job::Job;
 pub trait Store: Send + Sync {
     /// Accepts jobs, all or none, in this order.
     fn enqueue(&self, jobs: Vec<EnqueueJob>) -> Result<Vec<Enqueued>>;
+
+    /// Accepts files to write and the jobs that wait on them, all or none: one
+    /// job, claimed by its owner and decided, to be applied next. A commit whose
+    /// id is known with the same content is answered with what is there.
+    fn commit(&self, commit: Commit) -> Result<Committed>;
 
     /// Validates and admits jobs that other programs inserted. Every verb that
     /// takes or checks holds does this first; calling it alone is never needed
@@ -64,14 +71,15 @@ pub trait Store: Send + Sync {
     /// Which of an owner's jobs were asked to stop, by seq and token.
     fn cancel_requests(&self, locked_by: &str) -> Result<Vec<(i64, i64)>>;
 
-    /// Whether a staged file of a job is still to be applied.
-    fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool>;
+    /// What of a job's effects is still to be applied.
+    fn planned(&self, job_id: &str) -> Result<Vec<PlannedEffect>>;
 
     /// Calls a job off, and what waits on it.
     fn cancel(&self, id: &str) -> Result<Cancellation>;
 
-    /// Brings a failed or cancelled job back.
-    fn retry(&self, id: &str) -> Result<Job>;
+    /// Brings a failed or cancelled job back. A decided one is applied again:
+    /// on top of what it was planned on, except for the paths in `accepted`.
+    fn retry_on(&self, id: &str, accepted: Vec<AcceptedPath>) -> Result<Job>;
 
     /// One job by its id.
     fn get(&self, id: &str) -> Result<Job>;
@@ -90,6 +98,18 @@ pub trait Store: Send + Sync {
 
     /// Events after a global id, oldest first.
     fn events(&self, query: &EventQuery) -> Result<Vec<Event>>;
+
+    /// Brings a failed or cancelled job back.
+    fn retry(&self, id: &str) -> Result<Job> {
+        self.retry_on(id, Vec::new())
+    }
+
+    /// Whether a staged file of a job is still to be applied.
+    fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool> {
+        let carries =
+            |effect: &PlannedEffect| matches!(&effect.op, EffectOp::Put { stage: Some(known), .. } if known == stage);
+        Ok(self.planned(job_id)?.iter().any(carries))
+    }
 
     /// Records durably what a job will do. From here on it is never run again.
     fn decide(&self, lease: Lease, decision: Decision) -> Result<Ending> {

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Queue a job, or many with --batch
     Enqueue(Box<EnqueueArgs>),
+    /// Write files and queue jobs, accepted as one
+    Commit(CommitArgs),
     /// Run jobs until told to stop
     Worker(WorkerArgs),
     /// List jobs, newest first
@@ -104,6 +106,24 @@ pub(crate) struct EnqueueArgs {
     pub(crate) batch: Option<String>,
     #[command(flatten)]
     pub(crate) single: SingleArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "The document:
+  {\"id\"?, \"writes\": [{\"path\", \"json\"|\"text\"|\"base64\", \"expect\"?}],
+   \"removes\": [{\"path\", \"expect\"?}], \"jobs\": [{\"type\", \"payload\", …}]}
+
+`expect` is the sha256 of what was read, or \"absent\"; if the file holds anything
+else the commit is refused (exit 4) and nothing has happened. Jobs are as in
+`jobq enqueue --batch`, and run when the files are in place.
+
+Example:
+  echo '{\"writes\":[{\"path\":\"data/a.json\",\"json\":{\"n\":1}}],
+         \"jobs\":[{\"type\":\"create_file\",\"payload\":{\"path\":\"a.txt\",\"content\":\"one\"}}]}' | jobq commit")]
+pub(crate) struct CommitArgs {
+    /// A JSON document, or - for stdin [default: -]
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<String>,
 }
 
 #[derive(Args)]
@@ -231,7 +251,7 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  jobq retry 01J9\n  jobq retry --all-failed")]
+#[command(after_help = "Examples:\n  jobq retry 01J9\n  jobq retry --all-failed\n  jobq retry 01J9 --accept-disk")]
 pub(crate) struct RetryArgs {
     /// Jobs, by id or its beginning
     #[arg(value_name = "ID", required_unless_present = "all_failed", conflicts_with = "all_failed")]
@@ -239,6 +259,9 @@ pub(crate) struct RetryArgs {
     /// Every failed job
     #[arg(long)]
     pub(crate) all_failed: bool,
+    /// For a commit that failed by a conflict: apply it on top of what is on disk now
+    #[arg(long, conflicts_with = "all_failed")]
+    pub(crate) accept_disk: bool,
 }
 
 #[derive(Args)]

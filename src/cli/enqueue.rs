@@ -143,7 +143,7 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
     Ok(if job.status == Status::Completed { Answer::Yes } else { Answer::No })
 }
 
-fn read_input(file: &str) -> Result<String> {
+pub(super) fn read_input(file: &str) -> Result<String> {
     let bad = |e: std::io::Error| {
         let kind = if e.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Invalid };
         Error::new(kind, format!("cannot read {file}: {e}"))

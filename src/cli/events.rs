@@ -16,7 +16,7 @@ const PAGE: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome {
-    let queue = place.open()?;
+    let queue = place.open_as_it_is()?;
     let job_id = args.id.as_deref().map(|id| queue.resolve(id)).transpose()?;
     let mut query = EventQuery { job_id, after: args.after, limit: PAGE };
     loop {

@@ -11,7 +11,7 @@ pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
     let since = args.since.map(|age| now().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)));
     let filter =
         Filter { status: args.status, job_type: args.job_type.clone(), since, before: None, limit: args.limit };
-    let jobs = place.open()?.list(&filter)?;
+    let jobs = place.open_as_it_is()?.list(&filter)?;
     if out.json {
         for job in &jobs {
             out.json(job)?;

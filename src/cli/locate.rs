@@ -32,8 +32,20 @@ impl Place {
         Ok(Self { db, config, root: global.root.clone() })
     }
 
+    /// For those who change something: what dead processes have accepted is
+    /// brought to its end first.
     pub(crate) fn open(&self) -> Result<Queue> {
+        self.open_with(true)
+    }
+
+    /// For those who only look, and for those who see to the dead by themselves.
+    pub(crate) fn open_as_it_is(&self) -> Result<Queue> {
+        self.open_with(false)
+    }
+
+    fn open_with(&self, recover: bool) -> Result<Queue> {
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
+        let options = options.recover(recover);
         match &self.root {
             Some(root) => options.root(root).open(),
             None => options.open(),

@@ -13,7 +13,7 @@ use super::output::{DIM, Output};
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcome {
-    let queue = place.open()?;
+    let queue = place.open_as_it_is()?;
     let mut done = queue.reclaim()?;
     let left = queue.store().leases()?;
     if let Some(lease) = args.lease
@@ -27,12 +27,13 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
         let lapsed = watch.look(&queue.store().leases()?, lease, Instant::now());
         merge(&mut done, queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?);
     }
+    let applied = queue.roll_forward()?;
     if out.json {
         out.json(&done)?;
         return Ok(Answer::Yes);
     }
     out.line(format_args!(
-        "{} back to pending, {} failed, {} cancelled, {} to be applied by whoever comes",
+        "{} back to pending, {} failed, {} cancelled, {} decided; {applied} applied",
         done.pending.len(),
         done.failed.len(),
         done.cancelled.len(),

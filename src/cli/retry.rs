@@ -16,7 +16,13 @@ pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome 
         out.line("nothing has failed")?;
     }
     each(&ids, out, |id, out| {
-        let job = queue.retry(&queue.resolve(id)?)?;
+        let id = queue.resolve(id)?;
+        let job = if args.accept_disk { queue.retry_accepting_disk(&id)? } else { queue.retry(&id)? };
+        if job.status == Status::Failed {
+            // Decided, so it was applied at once, and that has failed again.
+            let why = job.last_error.unwrap_or_default();
+            return Err(jobq::Error::new(jobq::ErrorKind::Conflict, format!("job {id}: {why}")).into());
+        }
         if out.json {
             out.json(&json!({ "id": job.id, "type": job.job_type, "status": job.status, "outcome": "retried" }))?;
         } else {

@@ -12,7 +12,7 @@ use super::output::{BOLD, DIM, Output, status_style};
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
-    let queue = place.open()?;
+    let queue = place.open_as_it_is()?;
     let job = queue.get(&queue.resolve(&args.id)?)?;
     let events = all_events(&queue, &job.id)?;
     if out.json {

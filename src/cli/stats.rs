@@ -7,7 +7,7 @@ use super::output::{BOLD, Cell, DIM, Output, RED, span, status_style};
 use super::{Answer, Outcome};
 
 pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
-    let stats = place.open()?.stats()?;
+    let stats = place.open_as_it_is()?.stats()?;
     if out.json {
         out.json(&stats)?;
     } else {

@@ -13,7 +13,7 @@ use super::{Answer, Outcome};
 
 pub(super) fn run(args: &WorkerArgs, place: &Place, out: &Output, quiet: bool) -> Outcome {
     let registry = Registry::builtin();
-    let queue = Arc::new(place.open()?);
+    let queue = Arc::new(place.open_as_it_is()?);
     let options = WorkerOptions {
         concurrency: args.concurrency,
         types: args.types.clone(),

@@ -72,6 +72,23 @@ impl Files {
         }
     }
 
+    /// Whether a path holds what was seen there, exactly: its content is looked at
+    /// when its stamp does not prove it.
+    pub(crate) fn still_holds(&self, path: &str, precondition: &Precondition, observed: Option<&str>) -> bool {
+        let Ok(spot) = self.walk(path, LOOK) else { return false };
+        let Ok(found) = spot.find() else { return false };
+        let (sha256, meta) = match (precondition, found) {
+            (Precondition::Absent, found) => return found.is_none(),
+            (Precondition::Sha256(sha256), Some(meta)) => (sha256, meta),
+            (Precondition::Sha256(_), None) => return false,
+        };
+        match observed.and_then(|text| serde_json::from_str::<Observed>(text).ok()) {
+            Some(observed) if observed.proves(&meta) => true,
+            Some(observed) if !observed.looks_like(&meta) => false,
+            _ => matches!(spot.hash(false), Ok(Some(file)) if file.sha256 == *sha256),
+        }
+    }
+
     /// The change can be made, if what it needs is there.
     fn ready(&self, effect: &PlannedEffect, found: Option<Meta>) -> Result<Next, Trouble> {
         if let EffectOp::Put { size, stage, .. } = &effect.op {
@@ -122,10 +139,8 @@ impl Trouble {
 
     fn conflict(effect: &PlannedEffect, found: &str) -> Self {
         let expected = expectation(effect);
-        let message = format!(
-            "{}: expected {expected} there, found {found}; it was left as it is. `jobq retry` applies again when that is settled",
-            shown(&effect.path)
-        );
+        let message =
+            format!("{}: expected {expected} there, found {found}; it was left as it is", shown(&effect.path));
         Self::Conflict(Conflict { message, details: details(effect, found) })
     }
 

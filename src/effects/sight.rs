@@ -15,6 +15,7 @@ use super::error::FileError;
 use super::meta::{Meta, Stamp, name_of};
 use super::walk::{LOOK, Spot, normal};
 use crate::json::hex;
+use crate::store::Precondition;
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,16 @@ pub enum Sight {
         /// How it looked (size, times, inode), as JSON.
         observed: String,
     },
+}
+
+impl Sight {
+    /// As an effect that comes on top of it has it.
+    pub(crate) fn into_precondition(self) -> (Precondition, Option<String>) {
+        match self {
+            Self::Absent => (Precondition::Absent, None),
+            Self::File { sha256, observed, .. } => (Precondition::Sha256(sha256), Some(observed)),
+        }
+    }
 }
 
 /// How a file looked when it was hashed.

@@ -197,6 +197,16 @@ impl Files {
         }
     }
 
+    /// Removes a staged file of this process that is of no use after all.
+    pub fn unstage(&self, staged: &Staged) {
+        let (Some(folder), Some(name)) = (self.stage.folder(), self.stage.own_name(&staged.stage)) else { return };
+        // One that has gone to its place is not known any more.
+        let known = self.stage.files().remove(name);
+        if known.is_some() {
+            remove(folder, name);
+        }
+    }
+
     /// Removes what this process has staged for this claim, or for an earlier
     /// one of the same job. To be called when the job has completed, or when the
     /// attempt came to nothing before it was decided. Not for a job that is

@@ -53,7 +53,7 @@ mod tests {
 
     fn held(token: i64, heartbeat: i64) -> Vec<HeldLease> {
         let lease = Lease { id: "j".into(), seq: 1, token };
-        vec![HeldLease { lease, heartbeat, locked_by: "w".into(), owner: None }]
+        vec![HeldLease { lease, heartbeat, decided: false, locked_by: "w".into(), owner: None }]
     }
 
     #[test]

@@ -53,6 +53,17 @@ pub enum Precondition {
     Sha256(String),
 }
 
+/// What an operator has seen at a path and takes as the ground to apply on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedPath {
+    /// Below the root, normalised.
+    pub path: String,
+    /// What is there.
+    pub precondition: Precondition,
+    /// How it looks, as JSON.
+    pub observed: Option<String>,
+}
+
 /// The one who changes files. Called inside the write transaction that
 /// completes the job, so that "completed" is never ahead of the disk.
 ///
@@ -67,6 +78,9 @@ pub trait Applier: Send + Sync {
     /// Makes everything applied so far durable.
     fn sync(&self) -> Result<(), Failure>;
 }
+
+/// The code of a commit that was taken back before it had changed anything.
+pub const WITHDRAWN: &str = "withdrawn";
 
 /// The code of a failure to sync folders: what is in place is not durable.
 pub const SYNC_FAILED: &str = "sync_failed";
@@ -110,6 +124,9 @@ pub enum Application {
     Completed,
     /// Failed by conflict; the message says what differs.
     Conflict(String),
+    /// Failed by conflict before anything was changed, and what waited on it is
+    /// cancelled: it is as if it had not been accepted.
+    Withdrawn(String),
     /// Still decided, now unowned; someone tries again later.
     Deferred(String),
 }

@@ -75,7 +75,7 @@ pub struct Enqueued {
 }
 
 /// Whether an enqueue made a job or found one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnqueueOutcome {
     /// A new job.
@@ -247,6 +247,8 @@ pub struct HeldLease {
     pub lease: Lease,
     /// Its signs of life so far.
     pub heartbeat: i64,
+    /// The job is decided: it only has to be applied.
+    pub decided: bool,
     /// The owner's name.
     pub locked_by: String,
     /// The owner, if it is on record.

@@ -14,6 +14,7 @@ mod admit;
 mod apply;
 mod cancel;
 mod claim;
+mod commit;
 mod complete;
 mod connection;
 mod decide;
@@ -50,8 +51,9 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    Beat, Cancellation, ClaimRequest, ClaimedJob, EnqueueJob, Enqueued, Event, EventQuery, Filter, HeldLease, Lease,
-    Outlook, Owner, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
+    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, EnqueueJob, Enqueued, Event,
+    EventQuery, Filter, HeldLease, Lease, Outlook, Owner, PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed,
+    Settled, Stats, Step, Store,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -178,6 +180,11 @@ impl Store for SqliteStore {
         self.writer.write(subject, move |tx| enqueue::enqueue(tx, &jobs))
     }
 
+    fn commit(&self, commit: Commit) -> Result<Committed> {
+        let subject = format!("commit {}", commit.files.id);
+        self.writer.write(subject, move |tx| commit::commit(tx, &commit))
+    }
+
     fn admit(&self) -> Result<usize> {
         self.writer.write("admit", admit::admit)
     }
@@ -224,8 +231,8 @@ impl Store for SqliteStore {
         self.readers.read(|conn| outlook::cancel_requests(conn, locked_by))
     }
 
-    fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool> {
-        self.readers.read(|conn| outlook::is_planned(conn, job_id, stage))
+    fn planned(&self, job_id: &str) -> Result<Vec<PlannedEffect>> {
+        self.readers.read(|conn| outlook::planned(conn, job_id))
     }
 
     fn cancel(&self, id: &str) -> Result<Cancellation> {
@@ -233,9 +240,9 @@ impl Store for SqliteStore {
         self.writer.write(format!("job {id}"), move |tx| cancel::cancel(tx, &id))
     }
 
-    fn retry(&self, id: &str) -> Result<Job> {
+    fn retry_on(&self, id: &str, accepted: Vec<AcceptedPath>) -> Result<Job> {
         let id = id.to_owned();
-        self.writer.write(format!("job {id}"), move |tx| retry::retry(tx, &id))
+        self.writer.write(format!("job {id}"), move |tx| retry::retry(tx, &id, &accepted))
     }
 
     fn get(&self, id: &str) -> Result<Job> {

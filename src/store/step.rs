@@ -23,6 +23,9 @@ pub enum Step {
     DecideIf(Decision, Arc<StillSo>),
     /// What was decided becomes visible.
     Apply(Arc<dyn Applier>),
+    /// The same, by the one who has just accepted it and can still say no: a
+    /// conflict before the first change takes all of it back.
+    ApplyOrWithdraw(Arc<dyn Applier>),
     /// It failed and runs again after a while.
     Reschedule {
         /// Why it failed.
@@ -45,9 +48,9 @@ pub type StillSo = dyn Fn(&Decision) -> bool + Send + Sync;
 /// Where a step led.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// For every step but `Apply`.
+    /// For every other step.
     Ended(Ending),
-    /// For `Apply`.
+    /// For `Apply` and `ApplyOrWithdraw`.
     Applied(Application),
 }
 
@@ -71,7 +74,7 @@ impl Settled {
         }
     }
 
-    pub(super) fn application(self) -> Application {
+    pub(crate) fn application(self) -> Application {
         match self {
             Self::Applied(application) => application,
             Self::Ended(_) => unreachable!("`Apply` is never answered so"),

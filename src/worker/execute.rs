@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::pool::Running;
 use super::report::WorkerEvent;
-use crate::effects::{Expect, FileEffect, Files, Sight};
+use crate::effects::{Expect, FileEffect, Files};
 use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Applier, Decision, Failure, Lease, PlannedEffect, Precondition, Step};
+use crate::store::{Applier, Decision, Failure, Lease, PlannedEffect, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -107,10 +107,7 @@ impl Finished {
             if files.looks_as_planned(effect) {
                 continue;
             }
-            (effect.precondition, effect.observed) = match files.look(&effect.path)? {
-                Sight::Absent => (Precondition::Absent, None),
-                Sight::File { sha256, observed, .. } => (Precondition::Sha256(sha256), Some(observed)),
-            };
+            (effect.precondition, effect.observed) = files.look(&effect.path)?.into_precondition();
         }
         Ok(())
     }

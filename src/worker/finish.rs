@@ -186,7 +186,7 @@ impl Finisher {
             (Step::Reschedule { .. }, _) => AttemptEnd::Rescheduled,
             (Step::Fail(_), _) => AttemptEnd::Failed,
             (Step::Release, _) => AttemptEnd::Released,
-            (_, Settled::Applied(Application::Conflict(message))) => {
+            (_, Settled::Applied(Application::Conflict(message) | Application::Withdrawn(message))) => {
                 end.failure = Some(Failure::new("conflict", message));
                 AttemptEnd::Failed
             }

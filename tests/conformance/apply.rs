@@ -31,11 +31,12 @@ pub fn a_conflict_fails_the_job_and_keeps_its_decision<H: Harness>() {
     world.add(note("child").after("a"));
     world.add(create("next", "x", "2"));
     let answer = world.store.apply(lease, Disk::in_conflict()).unwrap();
-    assert_eq!(answer, Application::Conflict("conflict: the file is another one".to_owned()));
+    let Application::Conflict(why) = answer else { panic!("{answer:?}") };
+    assert!(why.starts_with("conflict: the file is another one") && why.contains("jobq retry"), "{why}");
     let job = world.get("a");
     assert_eq!((job.status, job.completed_at, job.attempts), (Status::Failed, Some(world.now()), 1));
     assert!(job.outcome.is_some(), "kept, for a retry to apply again");
-    assert_eq!(job.last_error.as_deref(), Some("conflict: the file is another one"));
+    assert_eq!(job.last_error, Some(why), "with what to do about it");
     assert_eq!(world.event_types("a"), ["queued", "claimed", "decided", "failed"]);
     assert_eq!(world.take_over("w2").len(), 0);
     assert_eq!(world.status("child"), Status::Pending);

@@ -78,6 +78,7 @@ impl Subject<'_> {
                     Application::Completed => Applied::Completed,
                     Application::Conflict(_) => Applied::Conflict,
                     Application::Deferred(_) => Applied::Deferred,
+                    Application::Withdrawn(_) => unreachable!("only who has just accepted a commit may withdraw it"),
                 };
                 let shown = applier.shown.lock().expect("nothing panics while it is locked").take();
                 Answer::Application { outcome, shown }

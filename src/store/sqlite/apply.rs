@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::params;
 
+use super::cancel;
 use super::decide::OutcomeRecord;
 use super::enqueue;
 use super::events::{self, NewEvent};
@@ -15,9 +16,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::state::Status;
 use crate::store::{
     Application, Applier, ApplyReport, EffectOp, EnqueueJob, Failure, FileStamp, Lease, PlannedEffect, Precondition,
+    WITHDRAWN,
 };
 
-pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>) -> Result<Application> {
+/// `withdraw`: a conflict that has changed nothing takes the job back, and what
+/// waits on it.
+pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, withdraw: bool) -> Result<Application> {
     let held = lease::find(tx, lease)?;
     if held.status == Status::Completed {
         // Completed under this very token: the answer did not reach the owner.
@@ -44,7 +48,16 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>) -> R
             mark_applied(tx, event, rows.into_iter().zip(stamps))?;
             Ok(Application::Completed)
         }
-        ApplyReport::Conflict { failure, applied } => {
+        ApplyReport::Conflict { failure, applied } if withdraw && applied.is_empty() => {
+            let failure = Failure { code: WITHDRAWN.to_owned(), ..failure };
+            lease::end(tx, lease, &held, End::failed(&failure))?;
+            cancel::cancel_waiters(tx, &lease.id)?;
+            // Nobody will need what is staged for them.
+            tx.execute("DELETE FROM effects WHERE job_id = ?1 AND state = 'planned'", params![lease.id])?;
+            Ok(Application::Withdrawn(failure.message))
+        }
+        ApplyReport::Conflict { mut failure, applied } => {
+            failure.message.push_str(HOW_TO_GO_ON);
             let event = lease::end(tx, lease, &held, End::failed(&failure))?;
             mark_applied(tx, event, applied.into_iter().filter_map(|(index, stamp)| Some((*rows.get(index)?, stamp))))?;
             Ok(Application::Conflict(failure.text()))
@@ -53,6 +66,9 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>) -> R
     }
 }
 
+/// What a person can do about a conflict.
+const HOW_TO_GO_ON: &str = "; `jobq retry` applies again, with --accept-disk on top of what is there now";
+
 /// The wait after a failed sync.
 const SYNC_AGAIN: Millis = 5_000;
 
@@ -60,26 +76,25 @@ const SYNC_AGAIN: Millis = 5_000;
 const LONGEST: Millis = 30_000;
 
 fn planned(tx: &Tx<'_>, job_id: &str) -> Result<Vec<(i64, PlannedEffect)>> {
-    tx.rows(PLANNED, params![job_id], |row| {
-        let precondition: String = row.get(3)?;
-        let op = match row.get::<_, Option<String>>(5)? {
-            Some(sha256) => {
-                EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0), stage: row.get(7)? }
-            }
-            None => EffectOp::Remove,
-        };
-        let effect = PlannedEffect {
-            path: row.get(1)?,
-            op,
-            precondition: if precondition == "absent" {
-                Precondition::Absent
-            } else {
-                Precondition::Sha256(precondition)
-            },
-            observed: row.get(4)?,
-        };
-        Ok((row.get(0)?, effect))
-    })
+    tx.rows(PLANNED, params![job_id], planned_row)
+}
+
+/// A row of [`PLANNED`].
+pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, PlannedEffect)> {
+    let precondition: String = row.get(3)?;
+    let op = match row.get::<_, Option<String>>(5)? {
+        Some(sha256) => {
+            EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0), stage: row.get(7)? }
+        }
+        None => EffectOp::Remove,
+    };
+    let effect = PlannedEffect {
+        path: row.get(1)?,
+        op,
+        precondition: if precondition == "absent" { Precondition::Absent } else { Precondition::Sha256(precondition) },
+        observed: row.get(4)?,
+    };
+    Ok((row.get(0)?, effect))
 }
 
 pub(super) const PLANNED: &str = "SELECT id, path, op, precondition, observed, sha256, size, stage FROM effects

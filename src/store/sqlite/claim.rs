@@ -11,7 +11,7 @@ use super::lease::{self, End};
 use super::row::{self, hold_keys};
 use super::tx::Tx;
 use super::{admit, gates};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::json;
 use crate::store::{ClaimRequest, ClaimedJob, Failure, Lease, Owner};
 
@@ -91,6 +91,17 @@ fn take(tx: &Tx<'_>, owner: &Owner, candidates: &[i64]) -> Result<Vec<(ClaimedJo
         }
     }
     Ok(claimed)
+}
+
+/// A job that was inserted in this very transaction.
+pub(super) fn this_one(tx: &Tx<'_>, owner: &Owner, id: &str) -> Result<Lease> {
+    let seq = tx.row("SELECT seq FROM jobs WHERE id = ?1", params![id], |row| row.get(0))?;
+    let taken = take(tx, owner, &[seq.ok_or_else(|| Error::not_found(id))?])?;
+    register(tx, owner)?;
+    let claimed = settle(tx, owner, taken)?.pop();
+    claimed
+        .map(|claimed| claimed.lease)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, format!("job {id} was inserted and could not be claimed")))
 }
 
 /// The + keeps the planner from using the status for anything but the check.

@@ -91,10 +91,6 @@ fn hold_paths(tx: &Tx<'_>, lease: &Lease, holds: &mut Vec<String>, effects: &[Pl
 }
 
 fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
-    let precondition = match &effect.precondition {
-        Precondition::Absent => "absent",
-        Precondition::Sha256(hash) => hash,
-    };
     let (op, sha256, size, stage) = match &effect.op {
         EffectOp::Put { sha256, size, stage } => {
             let size = i64::try_from(*size).map_err(|_| Error::invalid("size", "is out of range"))?;
@@ -105,7 +101,15 @@ fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
     tx.execute(
         "INSERT INTO effects (job_id, path, op, precondition, observed, sha256, size, stage)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![job_id, effect.path, op, precondition, effect.observed, sha256, size, stage],
+        params![job_id, effect.path, op, precondition(&effect.precondition), effect.observed, sha256, size, stage],
     )?;
     Ok(())
+}
+
+/// As the column has it.
+pub(super) fn precondition(precondition: &Precondition) -> &str {
+    match precondition {
+        Precondition::Absent => "absent",
+        Precondition::Sha256(hash) => hash,
+    }
 }

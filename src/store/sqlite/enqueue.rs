@@ -120,7 +120,7 @@ pub(super) fn open_parent(tx: &Tx<'_>, parent: &str, before_seq: i64) -> Result<
 }
 
 /// The same id again is the same request, or a mistake.
-fn by_id(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Option<Enqueued>> {
+pub(super) fn by_id(tx: &Tx<'_>, job: &EnqueueJob) -> Result<Option<Enqueued>> {
     let Some(found) = Found::query(tx, "WHERE id = ?1", params![job.id])? else { return Ok(None) };
     let answer = found.answer(job);
     if found.job_type == job.job_type && answer.same_payload {

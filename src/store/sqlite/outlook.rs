@@ -3,11 +3,12 @@
 
 use rusqlite::{Connection, params};
 
+use super::apply::{PLANNED, planned_row};
 use super::connection::sql_error;
 use super::row::read;
 use crate::clock::Millis;
 use crate::error::Result;
-use crate::store::Outlook;
+use crate::store::{Outlook, PlannedEffect};
 
 pub(super) fn outlook(conn: &Connection, types: &[String], now: Millis) -> Result<Outlook> {
     let mut claimable = exists(conn, DUE, params![now])?;
@@ -79,9 +80,9 @@ pub(super) fn cancel_requests(conn: &Connection, locked_by: &str) -> Result<Vec<
     rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
 }
 
-/// Whether a staged file is still to be applied.
-pub(super) fn is_planned(conn: &Connection, job_id: &str, stage: &str) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM effects INDEXED BY effects_job
-                 WHERE job_id = ?1 AND state = 'planned' AND stage = ?2)";
-    exists(conn, sql, params![job_id, stage])
+/// What of a job's effects is still to be applied.
+pub(super) fn planned(conn: &Connection, job_id: &str) -> Result<Vec<PlannedEffect>> {
+    let mut statement = conn.prepare_cached(PLANNED).map_err(sql_error)?;
+    let rows = statement.query_map([job_id], planned_row).map_err(sql_error)?;
+    rows.map(|row| row.map(|(_, effect)| effect)).collect::<rusqlite::Result<_>>().map_err(sql_error)
 }

@@ -119,7 +119,7 @@ pub(super) fn leases(conn: &rusqlite::Connection) -> Result<Vec<HeldLease>> {
     let mut statement = conn
         .prepare_cached(
             "SELECT j.seq, j.id, j.token, j.heartbeat, j.locked_by,
-                    o.machine_id, o.boot_id, o.pid, o.lock_file
+                    o.machine_id, o.boot_id, o.pid, o.lock_file, j.outcome IS NOT NULL
                FROM jobs j INDEXED BY jobs_by_status LEFT JOIN owners o ON o.locked_by = j.locked_by
               WHERE j.status = 'claimed' AND j.locked_by IS NOT NULL ORDER BY j.seq",
         )
@@ -140,6 +140,7 @@ pub(super) fn leases(conn: &rusqlite::Connection) -> Result<Vec<HeldLease>> {
             Ok(HeldLease {
                 lease: Lease { seq: row.get(0)?, id: row.get(1)?, token: row.get(2)? },
                 heartbeat: row.get(3)?,
+                decided: row.get(9)?,
                 locked_by,
                 owner,
             })

@@ -8,12 +8,13 @@ use super::events::{self, NewEvent};
 use super::gates::{self, Waiter};
 use super::row::{self, hold_keys, read};
 use super::tx::Tx;
-use super::{admit, enqueue};
+use super::{admit, decide, enqueue};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::state::{Gate, Status};
+use crate::store::{AcceptedPath, WITHDRAWN};
 
-pub(super) fn retry(tx: &Tx<'_>, id: &str) -> Result<Job> {
+pub(super) fn retry(tx: &Tx<'_>, id: &str, accepted: &[AcceptedPath]) -> Result<Job> {
     admit::admit(tx)?;
     let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
     let job = tx.row(&sql, params![id], row::job)?.ok_or_else(|| Error::not_found(id))?;
@@ -23,6 +24,10 @@ pub(super) fn retry(tx: &Tx<'_>, id: &str) -> Result<Job> {
             job.status
         )));
     }
+    refuse_if_withdrawn(&job)?;
+    if job.outcome.is_none() && !accepted.is_empty() {
+        return Err(Error::wrong_state(format!("job {id} has decided nothing that could be applied to the disk")));
+    }
     let holds = hold_keys(job.holds.as_ref().map(crate::json::JsonText::as_str));
     refuse_if_overtaken(tx, &job, &holds)?;
     refuse_if_key_taken(tx, &job)?;
@@ -31,6 +36,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &str) -> Result<Job> {
     }
     tx.execute("DELETE FROM retry_guards WHERE seq = ?1", params![job.seq])?;
     if job.outcome.is_some() {
+        accept(tx, &job.id, accepted)?;
         decided_again(tx, &job, &holds)?;
     } else {
         pending_again(tx, &job, &holds)?;
@@ -91,6 +97,27 @@ fn decided_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
 fn retried(tx: &Tx<'_>, job: &Job, attempt: u32, event_seq: Option<i64>) -> Result<()> {
     let seq = event_seq.ok_or_else(|| Error::not_found(&job.id))?;
     events::write(tx, &NewEvent { job_id: &job.id, seq, attempt, event_type: "retried", data: None }).map(drop)
+}
+
+/// What the operator has seen is what the effects now come on top of.
+fn accept(tx: &Tx<'_>, job_id: &str, accepted: &[AcceptedPath]) -> Result<()> {
+    for AcceptedPath { path, precondition, observed } in accepted {
+        tx.execute(
+            "UPDATE effects SET precondition = ?3, observed = ?4
+              WHERE job_id = ?1 AND path = ?2 AND state = 'planned'",
+            params![job_id, path, decide::precondition(precondition), observed],
+        )?;
+    }
+    Ok(())
+}
+
+/// Its caller was told that nothing had happened, and its content is gone.
+fn refuse_if_withdrawn(job: &Job) -> Result<()> {
+    let withdrawn = job.last_error.as_deref().and_then(|error| error.strip_prefix(WITHDRAWN));
+    if job.outcome.is_none() || !withdrawn.is_some_and(|rest| rest.starts_with(':')) {
+        return Ok(());
+    }
+    Err(Error::wrong_state(format!("commit {} was withdrawn and its content is gone; commit again", job.id)))
 }
 
 /// A later job on one of its keys has run, or is running: this one would undo

@@ -41,7 +41,8 @@ fn can_fail_half_way(step: &Step) -> bool {
 
 fn one(tx: &Tx<'_>, lease: &Lease, step: &Step) -> Result<Settled> {
     let ending = match step {
-        Step::Apply(applier) => return apply::apply(tx, lease, applier).map(Settled::Applied),
+        Step::Apply(applier) => return apply::apply(tx, lease, applier, false).map(Settled::Applied),
+        Step::ApplyOrWithdraw(applier) => return apply::apply(tx, lease, applier, true).map(Settled::Applied),
         Step::Complete { result, follow_ups } => complete::complete(tx, lease, result.as_deref(), follow_ups),
         Step::Decide(decision) => decide::decide(tx, lease, decision),
         Step::DecideIf(decision, still_so) if still_so(decision) => decide::decide(tx, lease, decision),

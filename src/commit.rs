@@ -1,0 +1,241 @@
+//! The atomic commit: files to write and jobs to queue, accepted as one.
+//!
+//! ```text
+//! stage     the new contents, synced, outside any lock
+//! accept    one transaction: expectations hold, no path is busy; a write_files job,
+//!           claimed and decided, and the jobs that wait on it. Durable: accepted
+//! apply     the next transaction: renames, folders synced, job completed, waiting jobs released
+//! ```
+//!
+//! A crash before the acceptance leaves nothing but litter in the stage; after
+//! it, whoever comes next applies (`roll_forward`). There is no moment in
+//! between.
+
+mod committer;
+mod draft;
+mod ids;
+mod json_files;
+mod plan;
+mod roll_forward;
+
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+
+pub(crate) use committer::Committer;
+pub use draft::Draft;
+pub use json_files::Snapshot;
+
+use self::committer::{Doubt, Staging};
+use self::plan::Plan;
+use crate::error::{Error, ErrorKind, Result};
+use crate::handlers::{CommittedJob, WrittenFiles};
+use crate::job::Job;
+use crate::json::same_meaning;
+use crate::queue::Queue;
+use crate::state::Status;
+use crate::store::{Application, Commit, Committed, EnqueueJob, Enqueued, Lease, Settled, Step, Store as _};
+
+/// How often a disk that keeps changing is looked at before the caller is told.
+const LOOKS: usize = 5;
+
+/// The answer to a commit: it is durable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Accepted {
+    /// The commit's id, which is also that of its `write_files` job.
+    pub id: String,
+    /// Where that job is in its life.
+    pub status: Status,
+    /// Whether the files are in place. If not, they will be when that is
+    /// possible; nothing more needs to be done for it.
+    pub applied: bool,
+    /// Why they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The commit's jobs, in the order they were given.
+    pub jobs: Vec<CommittedJob>,
+    /// The same commit had been accepted before.
+    #[serde(skip)]
+    pub existing: bool,
+}
+
+impl Queue {
+    /// Writes files and queues jobs, all of it or nothing: durable when this
+    /// returns, or not accepted. The jobs run when the files are in place.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path();
+    /// # let queue = jobq::Queue::init(folder)?;
+    /// use jobq::{NewJob, handlers::CreateFile};
+    /// let model = serde_json::json!({ "title": "Invoices are numbered" });
+    /// let commit = queue.commit(|tx| {
+    ///     tx.write_json("data/req-1.json", &model)?;
+    ///     tx.remove("data/draft-1.json")?;
+    ///     tx.enqueue(CreateFile::text("out/req-1.txt", "Invoices are numbered"))?;
+    ///     tx.enqueue(NewJob::raw("send_mail", r#"{"to":"ada@example.org"}"#))
+    /// })?;
+    /// assert!(commit.applied);
+    /// assert_eq!(queue.get(&commit.jobs[0].id)?.status, jobq::Status::Pending);
+    /// assert!(std::fs::read_to_string(folder.join("data/req-1.json")).unwrap().ends_with("}\n"));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    ///
+    /// An error of the closure means that nothing happened; so does every other
+    /// error, except [`OutcomeUnknown`](ErrorKind::OutcomeUnknown): then submit
+    /// the same commit again with the id that [`Error::id`] has.
+    pub fn commit(&self, fill: impl FnOnce(&mut Draft) -> Result<()>) -> Result<Accepted> {
+        let mut draft = Draft::default();
+        fill(&mut draft)?;
+        draft.check_links()?;
+        // Without an id of the caller's and without files there is nothing to remember it by: a plain batch.
+        let plain = draft.id.is_none() && draft.changes.is_empty() && draft.expectations.is_empty();
+        let id = draft.id.clone().unwrap_or_else(|| self.new_id());
+        let answer = if plain { self.batch(&id, draft) } else { self.submit(&id, draft) };
+        answer.map_err(|e| e.context(format_args!("commit {id}")).about(&id))
+    }
+
+    /// Jobs alone.
+    fn batch(&self, id: &str, draft: Draft) -> Result<Accepted> {
+        let jobs = plan::jobs(self, id, draft.jobs, false)?;
+        let jobs = self.store().enqueue(jobs)?;
+        Ok(accepted(id, jobs))
+    }
+
+    fn submit(&self, id: &str, mut draft: Draft) -> Result<Accepted> {
+        let committer = self.committer()?;
+        let job = plan::files_job(self, id, &draft)?;
+        // Looked for before anything is written: it may have been accepted long ago.
+        if draft.id.is_some()
+            && let Some(known) = self.known(&job)?
+        {
+            return self.existing(&committer, known);
+        }
+        let jobs = plan::jobs(self, id, std::mem::take(&mut draft.jobs), true)?;
+        let staging = committer.stage(id, draft.changes.iter().map(|(_, change)| change))?;
+        for _ in 0..LOOKS {
+            let plan = Plan::make(committer.files(), &draft, &staging)?;
+            let (still_so, has_changed) = plan.still_so(committer.files());
+            let answer = self.store().commit(Commit {
+                owner: committer.owner().clone(),
+                files: job.clone(),
+                effects: plan.effects,
+                jobs: jobs.clone(),
+                still_so,
+            });
+            match answer {
+                Ok(Committed::New { lease, jobs }) => {
+                    let answer = self.apply_accepted(&committer, lease, accepted(id, jobs), staging);
+                    self.settle_doubts(&committer);
+                    return answer;
+                }
+                Ok(Committed::Existing(known)) => return self.existing(&committer, *known),
+                Err(_) if has_changed.load(Ordering::Acquire) => {}
+                Err(error) => {
+                    if error.is_outcome_unknown() {
+                        committer.doubt(Doubt { id: id.to_owned(), staged: staging.keep() });
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::stale("its files keep changing while it is being accepted; try again"))
+    }
+
+    fn apply_accepted(
+        &self,
+        committer: &Committer,
+        lease: Lease,
+        accepted: Accepted,
+        staging: Staging<'_>,
+    ) -> Result<Accepted> {
+        let id = lease.id.clone();
+        let step = Step::ApplyOrWithdraw(committer.applier());
+        let later =
+            |reason| Ok(Accepted { status: Status::Claimed, applied: false, reason: Some(reason), ..accepted.clone() });
+        match self.store().one(lease, step).map(Settled::application) {
+            Ok(Application::Completed) => Ok(accepted),
+            Ok(Application::Withdrawn(why)) => {
+                Err(Error::stale(format!("{why}; nothing was written and nothing is queued")))
+            }
+            // From here on the staged contents are needed by whoever goes on with it.
+            Ok(Application::Conflict(why)) => {
+                staging.keep();
+                Err(Error::new(ErrorKind::Conflict, format!("{why}; until then its jobs wait")))
+            }
+            Ok(Application::Deferred(why)) => {
+                staging.keep();
+                later(why)
+            }
+            Err(error) if error.is_lease_lost() => {
+                // Frozen for a whole lease, and somebody else has gone on with it.
+                staging.keep();
+                self.get(&id).map(|job| Accepted { existing: false, ..described(&job) })
+            }
+            Err(error) => {
+                committer.doubt(Doubt { id, staged: staging.keep() });
+                later(error.to_string())
+            }
+        }
+    }
+
+    /// The commit of this id, if there is one; refused if it is another.
+    fn known(&self, job: &EnqueueJob) -> Result<Option<Job>> {
+        let known = match self.get(&job.id) {
+            Ok(known) => known,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if known.job_type == job.job_type && same_meaning(known.payload.as_str(), &job.payload) {
+            return Ok(Some(known));
+        }
+        let why = format!("the id already names a {} job with other content; use another id", known.job_type);
+        Err(Error::new(ErrorKind::Conflict, why))
+    }
+
+    /// Accepted before, by this process or another. If it is still to be applied
+    /// and its owner is gone, that is done now.
+    fn existing(&self, committer: &Committer, known: Job) -> Result<Accepted> {
+        if known.status != Status::Claimed {
+            return Ok(described(&known));
+        }
+        self.settle_doubts(committer);
+        self.roll_forward()?;
+        self.get(&known.id).map(|job| described(&job))
+    }
+}
+
+/// A commit as it has just been answered.
+fn accepted(id: &str, jobs: Vec<Enqueued>) -> Accepted {
+    let job = |Enqueued { id, job_type, outcome, .. }| CommittedJob { id, job_type, outcome };
+    Accepted {
+        id: id.to_owned(),
+        status: Status::Completed,
+        applied: true,
+        reason: None,
+        jobs: jobs.into_iter().map(job).collect(),
+        existing: false,
+    }
+}
+
+/// A commit as its job tells it.
+fn described(job: &Job) -> Accepted {
+    #[derive(serde::Deserialize)]
+    struct Decided {
+        result: WrittenFiles,
+    }
+    let decided = job.outcome.as_ref().and_then(|text| text.parse::<Decided>().ok());
+    let reason = match (job.status, &job.locked_by) {
+        (Status::Completed, _) => None,
+        (Status::Claimed, Some(owner)) => Some(format!("{owner} is at it")),
+        _ => Some(job.last_error.clone().unwrap_or_else(|| format!("its job is {}", job.status))),
+    };
+    Accepted {
+        id: job.id.clone(),
+        status: job.status,
+        applied: job.status == Status::Completed,
+        reason,
+        jobs: decided.map(|decided| decided.result.jobs).unwrap_or_default(),
+        existing: true,
+    }
+}

@@ -1,0 +1,113 @@
+//! This process as one that commits: its lock, its stage, and what it could not
+//! bring to an end.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::draft::Change;
+use crate::effects::{Files, Staged};
+use crate::error::Result;
+use crate::liveness::OwnerLock;
+use crate::queue::Queue;
+use crate::store::{Applier, DeadOwner, Lease, Owner, Reclaim, Store as _};
+
+/// Made with a queue's first commit, and gone with the queue.
+pub(crate) struct Committer {
+    lock: OwnerLock,
+    files: Arc<Files>,
+    /// Staged files so far: their names have to differ even if the same commit
+    /// is submitted twice at once.
+    numbers: AtomicUsize,
+    doubts: Mutex<Vec<Doubt>>,
+}
+
+/// A commit whose acceptance or end this process could not see.
+pub(super) struct Doubt {
+    pub(super) id: String,
+    pub(super) staged: Vec<Staged>,
+}
+
+impl Committer {
+    pub(crate) fn new(queue: &Queue) -> Result<Self> {
+        let lock = OwnerLock::acquire(&queue.owners_folder())?;
+        let files = Files::open(queue.root(), queue.state_folder(), &lock.owner().locked_by)?;
+        let files = Arc::new(files.protecting(queue.database())?);
+        Ok(Self { lock, files, numbers: AtomicUsize::new(0), doubts: Mutex::default() })
+    }
+
+    pub(super) fn owner(&self) -> &Owner {
+        self.lock.owner()
+    }
+
+    pub(super) fn files(&self) -> &Arc<Files> {
+        &self.files
+    }
+
+    pub(super) fn applier(&self) -> Arc<dyn Applier> {
+        Arc::clone(&self.files) as _
+    }
+
+    /// Writes and syncs the new contents of a commit. Their names are not synced
+    /// yet.
+    pub(super) fn stage<'c>(&self, id: &str, changes: impl Iterator<Item = &'c Change>) -> Result<Staging<'_>> {
+        // The token of a first claim; what a commit stages is known by its whole name.
+        let lease = Lease { id: id.to_owned(), seq: 0, token: 1 };
+        let mut staging = Staging { committer: self, files: Vec::new() };
+        for change in changes {
+            staging.files.push(match change {
+                Change::Remove => None,
+                Change::Write(content) => {
+                    let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+                    Some(self.files.stage_bytes(&lease, number, content)?)
+                }
+            });
+        }
+        Ok(staging)
+    }
+
+    pub(super) fn doubt(&self, doubt: Doubt) {
+        self.doubts.lock().unwrap_or_else(PoisonError::into_inner).push(doubt);
+    }
+
+    pub(super) fn take_doubts(&self) -> Vec<Doubt> {
+        std::mem::take(&mut *self.doubts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The last thing: what it still has is free for others, and its lock file
+    /// goes. If that fails, the lock tells others that this process is gone.
+    pub(crate) fn sign_off(&self, queue: &Queue) {
+        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
+        let _ = std::fs::remove_dir(queue.state_folder().join("stage").join(&self.owner().locked_by));
+        let me = DeadOwner { locked_by: self.owner().locked_by.clone(), started: None };
+        match queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
+            Ok(_) => self.lock.remove(),
+            Err(error) => tracing::debug!(%error, "could not sign off; others will notice"),
+        }
+    }
+}
+
+/// The staged contents of one commit, one per change. Gone again when dropped,
+/// unless they are kept.
+pub(super) struct Staging<'c> {
+    committer: &'c Committer,
+    files: Vec<Option<Staged>>,
+}
+
+impl Staging<'_> {
+    pub(super) fn files(&self) -> impl Iterator<Item = Option<&Staged>> {
+        self.files.iter().map(Option::as_ref)
+    }
+
+    /// Whoever applies the commit needs them.
+    pub(super) fn keep(mut self) -> Vec<Staged> {
+        std::mem::take(&mut self.files).into_iter().flatten().collect()
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        for staged in self.files.iter().flatten() {
+            self.committer.files.unstage(staged);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::commit::Committer;
-use crate::effects::Files;
+use crate::effects::{Act, Files, Watch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::liveness;
@@ -35,6 +35,7 @@ pub struct QueueOptions {
     types: JobTypes,
     clock: Arc<dyn Clock>,
     busy_timeout: Duration,
+    watch: Option<Arc<Watch>>,
 }
 
 impl QueueOptions {
@@ -53,6 +54,7 @@ impl QueueOptions {
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
             busy_timeout: Duration::from_secs(5),
+            watch: None,
         }
     }
 
@@ -100,6 +102,15 @@ impl QueueOptions {
         self
     }
 
+    /// Someone who hears of every change that a commit makes to files before it is
+    /// made, and may forbid it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watched(mut self, watch: impl Fn(Act, &str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
+        self.watch = Some(Arc::new(watch));
+        self
+    }
+
     /// Opens the queue.
     pub fn open(self) -> Result<Queue> {
         let folder = match self.db.parent() {
@@ -126,7 +137,7 @@ impl QueueOptions {
         })?;
         let ids = Mutex::new(ulid::Generator::new());
         let (types, clock, db, committer) = (self.types, self.clock, folder.join(name), Mutex::default());
-        let queue = Queue { store, types, clock, db, state, root, ids, committer };
+        let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
         // What cannot be applied stays visible; whoever opens goes on.
         if self.recover
             && let Err(error) = queue.roll_forward()
@@ -150,6 +161,7 @@ pub struct Queue {
     ids: Mutex<ulid::Generator>,
     /// This process as one that commits, once it has.
     committer: Mutex<Option<Arc<Committer>>>,
+    watch: Option<Arc<Watch>>,
 }
 
 impl Drop for Queue {
@@ -365,6 +377,11 @@ impl Queue {
             return Ok(Arc::clone(committer));
         }
         Ok(Arc::clone(committer.insert(Arc::new(Committer::new(self)?))))
+    }
+
+    /// Who hears of what commits do to files.
+    pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
+        self.watch.clone()
     }
 
     pub(crate) fn known_committer(&self) -> Option<Arc<Committer>> {

@@ -40,7 +40,16 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
             printable(&group.newest)
         ))?;
     }
-    question("Is anything stuck?", stats.stuck.is_empty(), out)?;
+    question("Is anything stuck?", stats.stuck.is_empty() && stats.blocked.is_empty(), out)?;
+    for blocked in &stats.blocked {
+        let (jobs, id) = (blocked.jobs, printable(&blocked.id));
+        let wait = if jobs == 1 { "job waits" } else { "jobs wait" };
+        out.line(format_args!(
+            "  {RED}{jobs}{RED:#} {wait} on {} {id}, which failed ({}); `jobq retry {id}` or `jobq cancel {id}`",
+            printable(&blocked.job_type),
+            printable(blocked.last_error.as_deref().unwrap_or_default())
+        ))?;
+    }
     for stuck in &stats.stuck {
         let (by, last) = (stuck.locked_by.as_deref().unwrap_or("nobody"), stuck.last_sign_of_life.as_deref());
         out.line(format_args!(

@@ -31,8 +31,11 @@ impl Committer {
     pub(crate) fn new(queue: &Queue) -> Result<Self> {
         let lock = OwnerLock::acquire(&queue.owners_folder())?;
         let files = Files::open(queue.root(), queue.state_folder(), &lock.owner().locked_by)?;
-        let files = Arc::new(files.protecting(queue.database())?);
-        Ok(Self { lock, files, numbers: AtomicUsize::new(0), doubts: Mutex::default() })
+        let mut files = files.protecting(queue.database())?;
+        if let Some(watch) = queue.watch() {
+            files = files.watched(move |act, what| watch(act, what));
+        }
+        Ok(Self { lock, files: Arc::new(files), numbers: AtomicUsize::new(0), doubts: Mutex::default() })
     }
 
     pub(super) fn owner(&self) -> &Owner {

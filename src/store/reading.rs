@@ -91,6 +91,8 @@ pub struct Stats {
     pub failed: Vec<FailedGroup>,
     /// Is anything stuck?
     pub stuck: Vec<Stuck>,
+    /// … and what waits on a job that failed?
+    pub blocked: Vec<Blocked>,
     /// How long do jobs take?
     pub durations: Vec<DurationGroup>,
     /// Are there duplicate jobs? (Unfinished ones sharing type and key.)
@@ -141,6 +143,21 @@ pub struct Stuck {
     pub locked_by: Option<String>,
     /// When it was last heard of.
     pub last_sign_of_life: Option<String>,
+}
+
+/// A failed job that others wait on: nothing happens to them until it is retried
+/// or cancelled.
+#[derive(Clone, Debug, Serialize)]
+pub struct Blocked {
+    /// The failed job.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Why it failed.
+    pub last_error: Option<String>,
+    /// How many jobs wait on it.
+    pub jobs: i64,
 }
 
 /// How long completed jobs of one type took.

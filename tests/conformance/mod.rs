@@ -6,6 +6,7 @@ pub mod admit;
 pub mod apply;
 pub mod attempts;
 pub mod cancel;
+pub mod commit;
 pub mod decide;
 pub mod dedup;
 pub mod draft;

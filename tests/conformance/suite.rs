@@ -15,6 +15,16 @@ macro_rules! conformance {
                     the_same_id_again_is_the_same_job_in_any_status
                     the_same_id_with_other_content_is_refused
                     the_same_id_is_compared_by_meaning;
+                commit:
+                    a_commit_is_claimed_and_decided_from_the_start
+                    what_makes_a_commit_impossible_leaves_no_trace_of_it
+                    a_path_that_another_job_has_is_busy
+                    the_same_commit_again_is_answered_with_what_is_there
+                    a_key_that_is_taken_is_answered_with_its_job
+                    a_conflict_before_the_first_change_takes_all_of_it_back
+                    a_conflict_after_the_first_change_leaves_the_jobs_waiting
+                    a_retry_can_be_told_what_it_comes_on_top_of
+                    a_dead_committers_work_is_taken_over_and_never_used_up;
                 dedup:
                     the_same_key_finds_the_unfinished_job
                     a_key_belongs_to_its_type

@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::json::JsonText;
 use crate::new_job::check_id;
 use crate::state::{Gate, Status};
-use crate::store::{DurationGroup, FailedGroup, Filter, Outstanding, RecentGroup, Stats, Stuck};
+use crate::store::{Blocked, DurationGroup, FailedGroup, Filter, Outstanding, RecentGroup, Stats, Stuck};
 
 pub(super) fn get(conn: &Connection, id: &str) -> Result<Job> {
     let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
@@ -142,6 +142,12 @@ fn held_by(conn: &Connection, job: &Job) -> Result<String> {
     Ok("behind another job on one of its holds".to_owned())
 }
 
+const BLOCKED: &str = "SELECT id, type, last_error, waiting FROM (
+      SELECT seq, id, type, last_error,
+             (SELECT count(*) FROM jobs w WHERE w.waiting_on = jobs.id AND w.gate = 'waiting') AS waiting
+        FROM jobs INDEXED BY jobs_by_status WHERE status = 'failed')
+     WHERE waiting > 0 ORDER BY seq";
+
 pub(super) fn stats(conn: &Connection) -> Result<Stats> {
     Ok(Stats {
         outstanding: rows(conn, "SELECT type, status, gate, jobs, oldest FROM jobq_outstanding", |row| {
@@ -172,6 +178,14 @@ pub(super) fn stats(conn: &Connection) -> Result<Stats> {
                 job_type: row::read(row, 1)?,
                 locked_by: row.get(2)?,
                 last_sign_of_life: row.get(3)?,
+            })
+        })?,
+        blocked: rows(conn, BLOCKED, |row| {
+            Ok(Blocked {
+                id: row::read(row, 0)?,
+                job_type: row::read(row, 1)?,
+                last_error: row::read(row, 2)?,
+                jobs: row.get(3)?,
             })
         })?,
         durations: rows(conn, "SELECT type, jobs, min_ms, avg_ms, max_ms FROM jobq_durations", |row| {

@@ -22,6 +22,7 @@
 //! payload          typed payloads, and the types a process knows
 //! json, path       payload text and its meaning; paths by their letters
 //! queue            what applications call
+//! commit           files and jobs accepted as one
 //! handler          what runs a job: trait, context, outcome, registry
 //! worker           the loop that claims, runs, decides and applies
 //! effects          staging and apply: the one place that changes users' files

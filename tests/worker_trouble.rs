@@ -12,5 +12,7 @@ mod ends;
 mod files;
 #[path = "worker_trouble/hooks.rs"]
 mod hooks;
+#[path = "worker_trouble/leaving.rs"]
+mod leaving;
 #[path = "worker_trouble/rows.rs"]
 mod rows;

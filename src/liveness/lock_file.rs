@@ -2,6 +2,7 @@
 //! it has started. Both outlast a SIGKILL: the lock ends with the process, the
 //! slots are in the page cache.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -68,6 +69,16 @@ impl OwnerLock {
         self.write(slot, bytes)
     }
 
+    /// What has been started so far, by seq and token; some of it has ended since.
+    pub(crate) fn started(&self) -> Result<HashSet<(i64, i64)>> {
+        use std::os::unix::fs::FileExt as _;
+        let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", self.path.display()));
+        let size = self.file.metadata().map_err(at)?.len();
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        self.file.read_exact_at(&mut bytes, 0).map_err(at)?;
+        Ok(started(&bytes))
+    }
+
     /// Removes the file, when nothing is claimed by this process any more.
     pub(crate) fn remove(&self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
@@ -113,10 +124,14 @@ pub(super) fn judge(path: &Path) -> Result<Verdict> {
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(at)?;
+    Ok(Verdict::Dead(Some(started(&bytes))))
+}
+
+/// What the slots say.
+fn started(bytes: &[u8]) -> HashSet<(i64, i64)> {
     let number = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     let (slots, _) = bytes.as_chunks::<SLOT>();
-    let started = slots.iter().map(|slot| (number(&slot[..8]), number(&slot[8..]))).filter(|slot| *slot != (0, 0));
-    Ok(Verdict::Dead(Some(started.collect())))
+    slots.iter().map(|slot| (number(&slot[..8]), number(&slot[8..]))).filter(|slot| *slot != (0, 0)).collect()
 }
 
 fn same_file(file: &File, path: &Path) -> io::Result<bool> {
@@ -149,8 +164,6 @@ fn read_word(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
@@ -162,6 +175,7 @@ mod tests {
         lock.start(0, 9, 3).unwrap();
         lock.start(0, 11, 4).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Alive);
+        assert_eq!(lock.started().unwrap(), HashSet::from([(7, 1), (11, 4)]));
         drop(lock);
         assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1), (11, 4)]))));
         std::fs::remove_file(&path).unwrap();

@@ -9,7 +9,7 @@
 //! - `dispatch` is the loop: it decides when to look and how much to claim; `stop`
 //!   how to end; `upkeep` is what it does besides;
 //! - `pool` holds what is claimed and what runs; `execute` is one attempt, from
-//!   payload to one step for the store;
+//!   payload to one step for the store, `prepare` what is refused before that;
 //! - `finish` takes those steps to the store, as many as there are at a time;
 //!   decides ride with the applies of the round before; `seal` sees to it that what
 //!   is decided is durable in the stage;
@@ -23,6 +23,7 @@ mod hooks;
 mod inbox;
 mod pace;
 mod pool;
+mod prepare;
 mod report;
 mod seal;
 mod shutdown;

@@ -14,5 +14,7 @@ mod files;
 mod hooks;
 #[path = "worker_trouble/leaving.rs"]
 mod leaving;
+#[path = "worker_trouble/outcomes.rs"]
+mod outcomes;
 #[path = "worker_trouble/rows.rs"]
 mod rows;

@@ -101,8 +101,7 @@ impl Dispatcher {
         self.shared.finished.close();
         let summary = finisher.join().unwrap_or_default();
         // Told to go at once, it waits neither for handlers nor for hooks.
-        let forced = self.stopping.as_ref().is_some_and(|stopping| stopping.forced.is_some());
-        if !forced && self.shared.lost_threads.load(Ordering::Acquire) == 0 {
+        if !self.is_forced() && self.shared.lost_threads.load(Ordering::Acquire) == 0 {
             for thread in self.threads.drain(..) {
                 let _ = thread.join();
             }

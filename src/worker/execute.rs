@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::pool::Running;
+use super::prepare::prepare;
 use super::report::WorkerEvent;
-use crate::effects::{Expect, FileEffect, Files};
-use crate::handler::{Context, HandlerError, Prepared, Run, Stop, Verdict, timed_out};
+use crate::effects::Files;
+use crate::handler::{Context, HandlerError, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
 use crate::store::{Applier, Decision, Failure, Lease, PlannedEffect, Step};
 
@@ -182,26 +183,7 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         forget(panic);
         Err(error.with_code("handler_panic"))
     })?;
-    prepare(shared, job, prepared)
-}
-
-fn prepare(shared: &Shared, job: &Job, prepared: Prepared) -> Result<(Step, Vec<usize>), HandlerError> {
-    let mut follow_ups = Vec::with_capacity(prepared.follow_ups.len());
-    for follow_up in prepared.follow_ups {
-        let mut follow_up = shared.queue.prepare(follow_up).map_err(|e| e.context("follow-up job"))?;
-        // One cause, from the first job to the last.
-        follow_up.correlation_id = follow_up.correlation_id.or_else(|| job.correlation_id.clone());
-        follow_ups.push(follow_up);
-    }
-    if prepared.effects.is_empty() {
-        return Ok((Step::Complete { result: prepared.result, follow_ups }, Vec::new()));
-    }
-    let is_open = |effect: &FileEffect| match effect {
-        FileEffect::Put { expect, .. } | FileEffect::Remove { expect, .. } => *expect == Expect::Any,
-    };
-    let take_any = (0..prepared.effects.len()).filter(|index| is_open(&prepared.effects[*index])).collect();
-    let effects = shared.files.plan_all(prepared.effects)?;
-    Ok((Step::Decide(Decision { result: prepared.result, effects, follow_ups }), take_any))
+    prepare(shared, run, job, prepared)
 }
 
 /// A handler that stopped because its time was over may call that what it

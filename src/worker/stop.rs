@@ -1,6 +1,7 @@
 //! How a worker ends: what runs is finished, what has not started goes back; told
 //! again, or out of patience, it waits for nothing.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,9 +11,9 @@ use super::dispatch::Dispatcher;
 use super::execute::Finished;
 use super::pool::Running;
 use super::report::WorkerEvent;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Stop;
-use crate::store::Step;
+use crate::store::{DeadOwner, HeldLease, Reclaim, Step, Store as _};
 
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
@@ -104,6 +105,44 @@ impl Dispatcher {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
+    }
+
+    /// Told to go at once.
+    pub(super) fn is_forced(&self) -> bool {
+        self.stopping.as_ref().is_some_and(|stopping| stopping.forced.is_some())
+    }
+
+    /// The last thing: what is still claimed goes back, and the lock file with
+    /// it. If that fails, the lock tells others that this process is gone.
+    pub(super) fn sign_off(&self) {
+        let owner = self.shared.lock.owner();
+        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
+        let _ = std::fs::remove_dir(self.shared.queue.state_folder().join("stage").join(&owner.locked_by));
+        if let Err(error) = self.give_back_the_rest() {
+            tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
+        }
+        let me = DeadOwner { locked_by: owner.locked_by.clone(), started: None };
+        match self.shared.queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
+            Ok(_) => self.shared.lock.remove(),
+            Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
+        }
+    }
+
+    /// Nobody is lost when a worker leaves in good order, so what it has claimed
+    /// and not started loses no attempt; nor does anything else when it was told
+    /// not to wait. What is decided is not taken by this and stays for the reclaim.
+    fn give_back_the_rest(&self) -> Result<()> {
+        let owner = self.shared.lock.owner();
+        let started = if self.is_forced() { HashSet::new() } else { self.shared.lock.started()? };
+        let mut leases = self.shared.queue.store().leases()?;
+        leases.retain(|HeldLease { lease, locked_by, .. }| {
+            *locked_by == owner.locked_by && !started.contains(&(lease.seq, lease.token))
+        });
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let steps = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
+        self.shared.queue.store().settle(steps).map(drop)
     }
 }
 

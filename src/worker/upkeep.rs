@@ -17,8 +17,7 @@ use crate::error::Result;
 use crate::handler::{Run, Stop};
 use crate::liveness::{self, LeaseWatch};
 use crate::store::{
-    Beat, DeadOwner, Failure, HeldLease, LapsedLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step,
-    Store as _,
+    Beat, Failure, HeldLease, LapsedLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step, Store as _,
 };
 
 /// How often old jobs are looked for, when there were none the last time.
@@ -332,39 +331,5 @@ impl Dispatcher {
             }
         }
         Ok(())
-    }
-
-    /// The last thing: what is still claimed goes back, and the lock file with
-    /// it. If that fails, the lock tells others that this process is gone.
-    pub(super) fn sign_off(&self) {
-        let owner = self.shared.lock.owner();
-        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
-        let _ = std::fs::remove_dir(self.shared.queue.state_folder().join("stage").join(&owner.locked_by));
-        if let Err(error) = self.give_back_the_rest() {
-            tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
-        }
-        let me = DeadOwner { locked_by: owner.locked_by.clone(), started: None };
-        match self.shared.queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
-            Ok(_) => self.shared.lock.remove(),
-            Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
-        }
-    }
-
-    /// Nobody is lost when a worker leaves in good order, so what it has claimed
-    /// and not started loses no attempt; nor does anything else when it was told
-    /// not to wait. What is decided is not taken by this and stays for the reclaim.
-    fn give_back_the_rest(&self) -> Result<()> {
-        let owner = self.shared.lock.owner();
-        let forced = self.stopping.as_ref().is_some_and(|stopping| stopping.forced.is_some());
-        let started = if forced { HashSet::new() } else { self.shared.lock.started()? };
-        let mut leases = self.shared.queue.store().leases()?;
-        leases.retain(|HeldLease { lease, locked_by, .. }| {
-            *locked_by == owner.locked_by && !started.contains(&(lease.seq, lease.token))
-        });
-        if leases.is_empty() {
-            return Ok(());
-        }
-        let steps = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
-        self.shared.queue.store().settle(steps).map(drop)
     }
 }

@@ -7,12 +7,16 @@
 //! | this machine, this boot | by its lock |
 //! | this machine, an earlier boot | dead |
 //! | another machine, or its lock file is gone | by its lease only, see [`LeaseWatch`] |
+//!
+//! One that holds its lock may still be frozen, so its lease counts, too: the
+//! longer of its own, which its lock file tells, and the judge's.
 
 mod lease_watch;
 mod lock_file;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use lease_watch::LeaseWatch;
 pub use lock_file::OwnerLock;
@@ -48,6 +52,12 @@ fn lock_path(owner: &Owner, folder: &Path) -> Option<PathBuf> {
     let name = Path::new(&owner.lock_file);
     let plain = name.file_name() == Some(name.as_os_str()) && name.extension() == Some("lock".as_ref());
     plain.then(|| folder.join(name))
+}
+
+/// How long the owner of a lease may be silent, if it has said so and its lock
+/// file can be read.
+pub(crate) fn promised_lease(held: &HeldLease, folder: &Path) -> Option<Duration> {
+    lock_file::promised(&lock_path(held.owner.as_ref()?, folder)?)
 }
 
 /// Whether the owner of this name holds its lock; a lock file that is gone is

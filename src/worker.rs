@@ -80,6 +80,10 @@ impl Default for WorkerOptions {
     }
 }
 
+/// A process that is busy may take this long from one thing to the next: with a
+/// shorter lease its claims would run out before they begin.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
 /// Longer than this is for ever, and no clock can overflow with it.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
@@ -122,6 +126,9 @@ impl Worker {
         options.grace = options.grace.map(|grace| grace.min(FOR_EVER));
         if options.concurrency == 0 {
             return Err(Error::invalid("concurrency", "must be at least 1"));
+        }
+        if options.lease < SHORTEST_LEASE {
+            return Err(Error::invalid("lease", format_args!("must be at least {SHORTEST_LEASE:?}")));
         }
         let names = registry.names();
         if let Some(name) = names.iter().find(|name| !queue.types().knows(name)) {
@@ -166,6 +173,9 @@ impl Worker {
     /// drain. What it has claimed is finished or given back when this returns.
     pub fn run(self, shutdown: &Shutdown) -> Result<WorkerSummary> {
         let lock = OwnerLock::acquire(&self.queue.owners_folder())?;
+        if let Err(error) = lock.promise(self.options.lease) {
+            tracing::warn!(%error, "cannot note the lease; workers with a shorter one may judge by theirs");
+        }
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
         let files = files.protecting(self.queue.database())?;
         let bell = Arc::new(Bell::default());

@@ -25,6 +25,18 @@ impl LeaseWatch {
     /// Takes a look; returns the leases that have stood still for a whole
     /// `lease`. Whether their jobs had started is not known here.
     pub fn look(&mut self, leases: &[HeldLease], lease: Duration, now: Instant) -> Vec<LapsedLease> {
+        self.look_with(leases, lease, now, |_| lease)
+    }
+
+    /// The same, for owners that may be silent for longer than `lease`. How long
+    /// is asked only about those that have been silent for that.
+    pub(crate) fn look_with(
+        &mut self,
+        leases: &[HeldLease],
+        lease: Duration,
+        now: Instant,
+        mut longer: impl FnMut(&HeldLease) -> Duration,
+    ) -> Vec<LapsedLease> {
         let mut before = std::mem::take(&mut self.seen);
         let mut lapsed = Vec::new();
         for held in leases {
@@ -33,7 +45,8 @@ impl LeaseWatch {
                 Some(sight) if (sight.token, sight.heartbeat) == (held.lease.token, held.heartbeat) => sight,
                 _ => fresh(),
             };
-            if now.duration_since(sight.since) >= lease {
+            let silent = now.duration_since(sight.since);
+            if silent >= lease && silent >= longer(held) {
                 lapsed.push(LapsedLease {
                     lease: held.lease.clone(),
                     heartbeat: held.heartbeat,
@@ -67,5 +80,11 @@ mod tests {
         assert!(watch.look(&held(1, 1), lease, after(301)).is_empty(), "it stirred");
         assert!(watch.look(&held(2, 1), lease, after(400)).is_empty(), "a new claim");
         assert_eq!(watch.look(&held(2, 1), lease, after(700)).len(), 1);
+        let longer = |_: &HeldLease| Duration::from_secs(400);
+        assert!(
+            watch.look_with(&held(2, 1), lease, after(799), longer).is_empty(),
+            "its owner may be silent for longer"
+        );
+        assert_eq!(watch.look_with(&held(2, 1), lease, after(800), longer).len(), 1);
     }
 }

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::Verdict;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +16,8 @@ use crate::store::Owner;
 /// (seq, token), both little-endian; all zero when it was never used. A slot is
 /// written over by the next job, after the end of the last is durable; what it
 /// says of a job that has ended harms nobody, because a token names one claim.
+/// The first place in the file is not a job's: beside a seq of 0, which no job
+/// has, it says for how many milliseconds its owner may be silent.
 const SLOT: usize = 16;
 
 /// The lock of this process, held until dropped.
@@ -66,7 +69,16 @@ impl OwnerLock {
         let mut bytes = [0; SLOT];
         bytes[..8].copy_from_slice(&seq.to_le_bytes());
         bytes[8..].copy_from_slice(&token.to_le_bytes());
-        self.write(slot, bytes)
+        self.write(slot + 1, bytes)
+    }
+
+    /// Notes how long this process may be silent before its jobs are anyone's. One
+    /// that has less patience must not judge it by its own.
+    pub fn promise(&self, lease: Duration) -> Result<()> {
+        let mut bytes = [0; SLOT];
+        let millis = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
+        bytes[8..].copy_from_slice(&millis.to_le_bytes());
+        self.write(0, bytes)
     }
 
     /// What has been started so far, by seq and token; some of it has ended since.
@@ -86,10 +98,10 @@ impl OwnerLock {
         }
     }
 
-    fn write(&self, slot: usize, bytes: [u8; SLOT]) -> Result<()> {
+    fn write(&self, place: usize, bytes: [u8; SLOT]) -> Result<()> {
         use std::os::unix::fs::FileExt as _;
         self.file
-            .write_all_at(&bytes, (slot * SLOT) as u64)
+            .write_all_at(&bytes, (place * SLOT) as u64)
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot write {}: {e}", self.path.display())))
     }
 }
@@ -127,11 +139,24 @@ pub(super) fn judge(path: &Path) -> Result<Verdict> {
     Ok(Verdict::Dead(Some(started(&bytes))))
 }
 
+/// How long the owner of a lock file may be silent, if it says so.
+pub(super) fn promised(path: &Path) -> Option<Duration> {
+    let mut bytes = [0; SLOT];
+    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    match slots(&bytes).next()? {
+        (0, millis) => u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis),
+        _ => None,
+    }
+}
+
 /// What the slots say.
 fn started(bytes: &[u8]) -> HashSet<(i64, i64)> {
+    slots(bytes).filter(|(seq, _)| *seq != 0).collect()
+}
+
+fn slots(bytes: &[u8]) -> impl Iterator<Item = (i64, i64)> {
     let number = |bytes: &[u8]| i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    let (slots, _) = bytes.as_chunks::<SLOT>();
-    slots.iter().map(|slot| (number(&slot[..8]), number(&slot[8..]))).filter(|slot| *slot != (0, 0)).collect()
+    bytes.as_chunks::<SLOT>().0.iter().map(move |slot| (number(&slot[..8]), number(&slot[8..])))
 }
 
 fn same_file(file: &File, path: &Path) -> io::Result<bool> {
@@ -171,7 +196,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lock = OwnerLock::acquire(folder.path()).unwrap();
         let path = folder.path().join(&lock.owner().lock_file);
+        assert_eq!(promised(&path), None);
         lock.start(2, 7, 1).unwrap();
+        assert_eq!(promised(&path), None);
+        lock.promise(Duration::from_secs(300)).unwrap();
+        assert_eq!(promised(&path), Some(Duration::from_secs(300)));
         lock.start(0, 9, 3).unwrap();
         lock.start(0, 11, 4).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Alive);

@@ -217,7 +217,9 @@ impl Dispatcher {
         if !others.is_empty() {
             done = liveness::sweep(store, &self.shared.queue.owners_folder())?;
         }
-        let lapsed = self.upkeep.leases.look(&others, self.options.lease, now);
+        let (lease, folder) = (self.options.lease, self.shared.queue.owners_folder());
+        let longer = |held: &HeldLease| liveness::promised_lease(held, &folder).unwrap_or(lease);
+        let lapsed = self.upkeep.leases.look_with(&others, lease, now, longer);
         if self.silence_is_proved(&lapsed, now)? {
             let more = self.shared.queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?;
             done.pending.extend(more.pending);

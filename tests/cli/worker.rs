@@ -70,6 +70,7 @@ fn bad_arguments_are_refused_before_anything_runs() {
         ("--concurrency", ["--concurrency", "0"]),
         ("--concurrency", ["--concurrency", "many"]),
         ("--lease", ["--lease", "0s"]),
+        ("lease", ["--lease", "1ms"]),
         ("--poll-interval", ["--poll-interval", "0s"]),
         ("--grace", ["--grace", "soon"]),
     ] {

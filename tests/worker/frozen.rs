@@ -77,3 +77,31 @@ fn a_worker_that_beats_keeps_a_job_for_many_leases() {
     first.stop();
     second.stop();
 }
+
+#[test]
+fn a_worker_with_a_shorter_lease_takes_nothing_from_one_that_is_well() {
+    let world = World::new();
+    let go = world.outside("go");
+    let id = world.enqueue(act([put("a.txt", "by {worker}"), Deed::WaitFor(go.clone())]));
+    // Gives a sign of life every 30 s.
+    let mut patient = Process::start(&world.setup("patient"));
+    patient.hear(&format!("running {id} 1"));
+    // Frozen, and known to be so by the other: what it has is taken at the end of its lease.
+    let frozen = world.enqueue(act([put("b.txt", "by {worker}"), Deed::WaitFor(go.clone())]));
+    let mut still = Process::start(&Setup { lease_ms: 1_000, poll_ms: 50, ..world.setup("still") });
+    still.hear(&format!("running {frozen} 1"));
+    still.signal(Signal::STOP);
+    let mut hasty = Process::start(&Setup { lease_ms: 200, poll_ms: 50, concurrency: 2, ..world.setup("hasty") });
+    hasty.hear(&format!("running {frozen} 2"));
+    // It has judged both, for several of its own leases.
+    assert_eq!(world.queue.get(&id).unwrap().token, 1);
+    std::fs::write(&go, "").unwrap();
+    world.completed(&id);
+    world.completed(&frozen);
+    assert_eq!((world.runs(&id), world.read("a.txt").unwrap()), (1, "by patient".to_owned()));
+    still.signal(Signal::CONT);
+    still.hear(&format!("lease_lost {frozen} 1"));
+    for worker in [&mut patient, &mut still, &mut hasty] {
+        worker.stop();
+    }
+}

@@ -1,6 +1,6 @@
 //! The loop: when to look, how much to claim, when to stop.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -92,7 +92,9 @@ impl Dispatcher {
             self.start_thread()?;
         }
         let (send, receive) = mpsc::channel();
-        let hooks = spawn("jobq-hooks", move || hooks::run(&receive))?;
+        let called = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&called);
+        let hooks = spawn("jobq-hooks", move || hooks::run(&receive, &count))?;
         self.hooks = Some(send.clone());
         let finisher = Finisher::new(Arc::clone(&self.shared), send);
         let finisher = spawn("jobq-finish", move || finisher.run_guarded())?;
@@ -107,7 +109,7 @@ impl Dispatcher {
             }
         }
         self.hooks = None;
-        self.wait_for_hooks(hooks);
+        self.wait_for_hooks(hooks, &called);
         self.sign_off();
         self.shared.tell(&WorkerEvent::Stopped(summary));
         self.broken.take().map_or(Ok(summary), Err)

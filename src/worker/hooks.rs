@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use crate::handler::{AnyHandler, Ended};
@@ -19,14 +20,15 @@ pub(super) struct Call {
     pub(super) failure: Option<Failure>,
 }
 
-pub(super) fn run(calls: &Receiver<Call>) {
+/// Until there are no more; `called` counts those that have returned.
+pub(super) fn run(calls: &Receiver<Call>, called: &AtomicU64) {
     for call in calls {
         let ended = Ended { job: &call.job, result: call.result.as_deref(), failure: call.failure.as_ref() };
-        let called = catch_unwind(AssertUnwindSafe(|| match ended.failure {
+        let returned = catch_unwind(AssertUnwindSafe(|| match ended.failure {
             None => call.handler.on_success(&ended),
             Some(_) => call.handler.on_failure(&ended),
         }));
-        match called {
+        match returned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(job_id = call.job.id, error = crate::printable(&error.to_string()), "a hook failed");
@@ -36,5 +38,6 @@ pub(super) fn run(calls: &Receiver<Call>) {
                 tracing::warn!(job_id = call.job.id, "a hook panicked");
             }
         }
+        called.fetch_add(1, Ordering::Release);
     }
 }

@@ -2,7 +2,7 @@
 //! again, or out of patience, it waits for nothing.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::store::{DeadOwner, HeldLease, Reclaim, Step, Store as _};
 
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
-/// How long a worker that has nothing else to do waits for its hooks.
+/// How long a worker that has nothing else to do waits for one of its hooks.
 const HOOKS: Duration = Duration::from_secs(10);
 /// How often a worker that waits only for its hooks looks whether it still should.
 const HOOK_LOOK: Duration = Duration::from_millis(1);
@@ -43,14 +43,21 @@ impl Stopping {
 impl Dispatcher {
     /// Their thread ends with those who had the other side of the channel. One
     /// that hangs is left after a while, or at once when the worker may not wait:
-    /// hooks are best effort.
-    pub(super) fn wait_for_hooks(&self, hooks: JoinHandle<()>) {
-        let since = self.shared.ticks.now();
+    /// hooks are best effort. Many that are slow are not one that hangs.
+    pub(super) fn wait_for_hooks(&self, hooks: JoinHandle<()>, called: &AtomicU64) {
+        let mut since = self.shared.ticks.now();
+        let mut seen = called.load(Ordering::Acquire);
         let patience = self.options.grace.map_or(HOOKS, |grace| grace.min(HOOKS));
+        // Whoever gave a worker so long to stop meant all that it still does.
+        let for_all = self.is_stopping() && self.options.grace.is_some();
         while !hooks.is_finished() {
-            let waited = self.shared.ticks.now().saturating_duration_since(since);
-            if self.shutdown.requests() > 1 || waited >= patience {
-                tracing::warn!("a hook is still running; it is left");
+            let now = self.shared.ticks.now();
+            let by_now = called.load(Ordering::Acquire);
+            if by_now != seen && !for_all {
+                (since, seen) = (now, by_now);
+            }
+            if self.shutdown.requests() > 1 || now.saturating_duration_since(since) >= patience {
+                tracing::warn!("a hook is still running; it is left, and those behind it");
                 return;
             }
             std::thread::sleep(HOOK_LOOK);

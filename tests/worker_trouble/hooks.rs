@@ -1,6 +1,8 @@
 //! Hooks hear of every end.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use jobq::store::Store as _;
 use jobq::*;
@@ -86,4 +88,58 @@ fn on_failure_is_called_for_a_job_that_lost_its_worker_for_the_last_time() {
     Worker::new(Arc::clone(&queue), registry, drain()).unwrap().run(&Shutdown::new()).unwrap();
     assert_eq!(queue.get(&id).unwrap().status, Status::Failed);
     assert_eq!(heard.lock().unwrap().len(), 1, "on_failure was not called");
+}
+
+/// Time that passes only as far as a hook waits for it.
+struct Until(Instant, Mutex<(Duration, Duration)>);
+impl Until {
+    /// Lets so much time pass, by being looked at.
+    fn pass(&self, time: Duration) {
+        let end = {
+            let mut times = self.1.lock().unwrap();
+            times.1 = times.0 + time;
+            times.1
+        };
+        until("the time has passed", || self.1.lock().unwrap().0 >= end);
+    }
+}
+impl jobq::worker::Ticks for Until {
+    fn now(&self) -> Instant {
+        let mut times = self.1.lock().unwrap();
+        times.0 = (times.0 + Duration::from_secs(1)).min(times.1);
+        self.0 + times.0
+    }
+    fn wait(&self, bell: &jobq::worker::Bell, _: Instant) {
+        bell.wait(Instant::now() + Duration::from_millis(20));
+    }
+}
+
+payload!(Slow, "slow");
+struct SlowHook(Arc<Until>, Arc<AtomicUsize>);
+impl Handler for SlowHook {
+    type Payload = Slow;
+    fn run(&self, _: &Context, _: Slow) -> std::result::Result<Outcome<()>, HandlerError> {
+        Ok(Outcome::new(()))
+    }
+    fn on_success(&self, _: &Ended<'_>) -> std::result::Result<(), HandlerError> {
+        self.0.pass(Duration::from_secs(8));
+        self.1.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// A worker that has nothing else to do leaves a hook that hangs, not many that are slow.
+#[test]
+fn slow_hooks_are_all_called_before_a_drain_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let ticks = Arc::new(Until(Instant::now(), Mutex::default()));
+    let called = Arc::new(AtomicUsize::new(0));
+    let registry = Registry::new().with(SlowHook(Arc::clone(&ticks), Arc::clone(&called)));
+    let queue = open(folder.path(), &registry);
+    for n in 0..5 {
+        queue.enqueue(Slow { n }).unwrap();
+    }
+    let worker = Worker::new(Arc::clone(&queue), registry, drain()).unwrap().ticks(ticks);
+    worker.run(&Shutdown::new()).unwrap();
+    assert_eq!(called.load(Ordering::SeqCst), 5);
 }

@@ -40,6 +40,8 @@ pub(crate) struct Run {
     /// without it: what its handler still returns is dropped.
     pub(crate) abandoned: AtomicBool,
     pub(crate) staged: AtomicUsize,
+    /// What its end keeps in memory until it is durable, in bytes.
+    pub(crate) weight: AtomicUsize,
     progress: Mutex<Reported>,
 }
 
@@ -56,6 +58,7 @@ impl Run {
             stop: AtomicU8::new(0),
             abandoned: AtomicBool::new(false),
             staged: AtomicUsize::new(0),
+            weight: AtomicUsize::new(0),
             progress: Mutex::default(),
         }
     }

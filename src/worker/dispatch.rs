@@ -21,8 +21,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Run;
 use crate::store::{ClaimRequest, ClaimedJob, Step, Store as _};
 
-/// Ends that are not durable yet; with more of them nothing new is claimed.
-const MOST_UNSETTLED: usize = 4096;
 /// Claims that may come back empty in a row before the worker waits for a hint.
 const MOST_EMPTY: u32 = 1_000;
 /// After a hint from outside the commit may not be visible yet: look again.
@@ -197,7 +195,7 @@ impl Dispatcher {
         let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
         let ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
         let place = (load.idle_threads + ahead).saturating_sub(load.waiting);
-        if place == 0 || load.is_enough(ahead) || load.held > MOST_UNSETTLED {
+        if place == 0 || load.is_enough(ahead) || load.is_too_much() {
             return Ok(());
         }
         // A look takes no lock, so it costs other processes nothing.
@@ -264,7 +262,9 @@ impl Dispatcher {
             let run = Arc::new(Run::new(lease));
             self.shared.pool.hold(&run);
             let applier = Arc::clone(&self.shared.files) as _;
-            self.shared.finished.push(Finished::decided(run, Arc::new(job), applier));
+            let end = Finished::decided(run, Arc::new(job), applier);
+            self.shared.pool.returned(&end.run, end.weight());
+            self.shared.finished.push(end);
         }
         Ok(())
     }

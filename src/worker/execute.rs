@@ -13,7 +13,7 @@ use super::report::WorkerEvent;
 use crate::effects::Files;
 use crate::handler::{Context, HandlerError, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
-use crate::store::{Applier, Decision, Failure, Lease, PlannedEffect, Step};
+use crate::store::{Applier, Decision, EnqueueJob, Failure, Lease, PlannedEffect, Step};
 
 /// What came of an attempt, not durable yet.
 pub(super) struct Finished {
@@ -72,6 +72,19 @@ impl Finished {
         self.failure = Some(error.failure);
     }
 
+    /// What it keeps in memory, in bytes, as far as that can be much.
+    pub(super) fn weight(&self) -> usize {
+        let follow_ups: &[EnqueueJob] = match &self.step {
+            Step::Complete { follow_ups, .. } | Step::Decide(Decision { follow_ups, .. }) => follow_ups,
+            _ => &[],
+        };
+        let outcome = self.job.outcome.as_ref().map_or(0, |text| text.as_str().len());
+        // The step has it too.
+        let result = self.result.as_ref().map_or(0, |text| 2 * text.len());
+        let queued: usize = follow_ups.iter().map(|job| job.payload.len()).sum();
+        self.job.payload.as_str().len() + outcome + result + queued
+    }
+
     /// What it is about to decide to do to files.
     pub(super) fn effects(&self) -> &[PlannedEffect] {
         if let Step::Decide(decision) = &self.step { &decision.effects } else { &[] }
@@ -119,7 +132,7 @@ pub(super) fn runner(shared: &Arc<Shared>) {
     while let Some(running) = shared.pool.next(|| shared.ticks.now()) {
         let run = Arc::clone(&running.run);
         let finished = attempt(shared, running);
-        shared.pool.returned(&run);
+        shared.pool.returned(&run, finished.weight());
         // Whoever is first tells the end of it; twice would free its slot twice.
         if run.abandoned.swap(true, Ordering::AcqRel) {
             // Given up meanwhile: another thread is in this one's place, which is not lost any more.

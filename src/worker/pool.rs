@@ -2,6 +2,7 @@
 //! and jobs whose end is not durable yet.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,11 @@ const ISOLATE: Duration = Duration::from_secs(1);
 /// Payloads that may lie claimed ahead: memory, when they are large. A claim
 /// that is made with half of it left may bring as much again.
 const MOST_BYTES_AHEAD: usize = 64 << 20;
+
+/// Ends that are not durable yet; with more of them nothing new is claimed.
+const MOST_UNSETTLED: usize = 4096;
+/// The same in bytes, of payloads and what they came to.
+const MOST_BYTES_UNSETTLED: usize = 128 << 20;
 
 /// A claimed job that has not started.
 pub(super) struct Claim {
@@ -63,6 +69,8 @@ struct State {
     running: Vec<Running>,
     /// Everything claimed whose end is not durable, by seq and token.
     held: HashMap<(i64, i64), Arc<Run>>,
+    /// What the ends among those weigh.
+    ended_bytes: usize,
     idle_threads: usize,
     free_slots: Vec<usize>,
     slots: usize,
@@ -82,6 +90,8 @@ pub(super) struct Load {
     pub(super) waiting_bytes: usize,
     pub(super) running: usize,
     pub(super) held: usize,
+    /// Those of them that have ended keep so much in memory.
+    pub(super) ended_bytes: usize,
     /// A suspect runs or is about to: the threads are not there for others.
     pub(super) apart: bool,
 }
@@ -91,6 +101,11 @@ impl Load {
     /// no thread would be left without.
     pub(super) fn is_enough(&self, ahead: usize) -> bool {
         self.waiting >= self.idle_threads && (self.waiting > ahead / 2 || self.waiting_bytes > MOST_BYTES_AHEAD / 2)
+    }
+
+    /// Too much waits to be durable, in number or in bytes.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.held > MOST_UNSETTLED || self.ended_bytes > MOST_BYTES_UNSETTLED
     }
 }
 
@@ -107,6 +122,7 @@ impl Pool {
             waiting_bytes: state.waiting.iter().map(|claim| claim.job.payload.as_str().len()).sum(),
             running: state.running.len(),
             held: state.held.len(),
+            ended_bytes: state.ended_bytes,
             apart: state.alone.is_some() || state.waiting.front().is_some_and(Claim::is_suspect),
         }
     }
@@ -154,9 +170,14 @@ impl Pool {
         }
     }
 
-    /// A handler has returned; what it returned is not durable yet.
-    pub(super) fn returned(&self, run: &Arc<Run>) {
+    /// A job has come to its end, which keeps so many bytes until it is durable.
+    pub(super) fn returned(&self, run: &Arc<Run>, bytes: usize) {
         let mut state = self.lock();
+        // One that was given up is told of twice, and the second time it may be gone.
+        if state.held.contains_key(&(run.lease.seq, run.lease.token)) {
+            state.ended_bytes += bytes;
+            state.ended_bytes -= run.weight.swap(bytes, Ordering::Relaxed);
+        }
         state.running.retain(|running| !Arc::ptr_eq(&running.run, run));
     }
 
@@ -165,7 +186,9 @@ impl Pool {
         let mut state = self.lock();
         // Before it is let go: who sees that nothing is held any more can also see that there is to be looked again.
         self.bell.ring_settled();
-        state.held.remove(&(run.lease.seq, run.lease.token));
+        if let Some(run) = state.held.remove(&(run.lease.seq, run.lease.token)) {
+            state.ended_bytes -= run.weight.load(Ordering::Relaxed);
+        }
         if let Some(slot) = slot {
             state.free_slots.push(slot);
             let was_alone = state.alone == Some(slot);
@@ -272,6 +295,34 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Lease;
+
+    #[test]
+    fn ends_that_are_not_durable_are_too_much_by_number_or_by_weight() {
+        let pool = Pool::new(Arc::default(), Duration::from_secs(300));
+        let run = |seq| Arc::new(Run::new(Lease { id: format!("job {seq}"), seq, token: 1 }));
+        let runs: Vec<_> = (1..=3).map(run).collect();
+        for run in &runs {
+            pool.hold(run);
+        }
+        assert_eq!(pool.load().ended_bytes, 0, "they run");
+        pool.returned(&runs[0], MOST_BYTES_UNSETTLED - 5);
+        pool.returned(&runs[1], 5);
+        assert!(!pool.load().is_too_much());
+        pool.returned(&runs[2], 1);
+        assert!(pool.load().is_too_much());
+        // Told of again, as one that was given up and returns after all.
+        pool.returned(&runs[2], 0);
+        assert!(!pool.load().is_too_much());
+        pool.settled(&runs[2], None);
+        pool.returned(&runs[2], 1 << 30);
+        assert_eq!(pool.load().ended_bytes, MOST_BYTES_UNSETTLED);
+        pool.settled(&runs[0], None);
+        pool.settled(&runs[1], None);
+        assert_eq!((pool.load().held, pool.load().ended_bytes), (0, 0));
+        (0..=4096).map(run).for_each(|run| pool.hold(&run));
+        assert!(pool.load().is_too_much());
+    }
 
     #[test]
     fn large_payloads_are_enough_before_there_are_many_of_them() {

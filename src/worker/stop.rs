@@ -161,12 +161,12 @@ pub(super) fn abandon(shared: &Shared, running: Running, step: Step) -> bool {
         shared.lost_threads.fetch_sub(1, Ordering::AcqRel);
         return false;
     }
-    shared.pool.returned(&running.run);
     let mut end = Finished::without_running(running.run, running.job, Some(running.slot), step);
     end.duration = shared.ticks.now().saturating_duration_since(running.started);
     if let Step::Reschedule { failure, .. } = &end.step {
         end.failure = Some(failure.clone());
     }
+    shared.pool.returned(&end.run, end.weight());
     shared.finished.push(end);
     true
 }

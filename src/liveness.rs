@@ -143,3 +143,18 @@ pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> 
     }
     Ok(())
 }
+
+/// Strikes owners from the record that have nothing claimed and no lock file to
+/// find them by: it was removed by hand, or stayed where the folder once was. If
+/// one of them lives all the same, its next claim puts it on record again.
+pub(crate) fn forget_idle_owners(store: &dyn Store, folder: &Path) -> Result<()> {
+    let mut owners = store.idle_owners()?;
+    owners.retain(|owner| {
+        let there = || lock_path(owner, folder).is_some_and(|path| path.symlink_metadata().is_ok());
+        owner.machine_id == lock_file::machine_id() && !there()
+    });
+    if !owners.is_empty() {
+        store.forget_owners(owners.into_iter().map(|owner| owner.locked_by).collect())?;
+    }
+    Ok(())
+}

@@ -61,6 +61,13 @@ pub trait Store: Send + Sync {
     /// Who has what at the moment: what a reclaimer judges.
     fn leases(&self) -> Result<Vec<HeldLease>>;
 
+    /// Owners on record that have nothing claimed.
+    fn idle_owners(&self) -> Result<Vec<Owner>>;
+
+    /// Strikes these owners from the record, except those that have claimed
+    /// something meanwhile. Returns how many went.
+    fn forget_owners(&self, locked_by: Vec<String>) -> Result<u64>;
+
     /// What a worker that runs these types could do now, and when there will
     /// be more. Takes no lock.
     fn outlook(&self, types: &[String]) -> Result<Outlook>;

@@ -155,6 +155,38 @@ fn of_a_process_that_died_idle_nothing_is_left() {
 }
 
 #[test]
+fn of_an_owner_without_a_lock_file_nothing_stays_on_record_unless_it_has_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builtin();
+    let types = registry.types().with::<Work>();
+    let queue = Arc::new(QueueOptions::in_folder(folder.path()).create(true).types(types).open().unwrap());
+    let owner = |queue: &Queue, keeps: bool| {
+        let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
+        let lease = claim(queue, &lock).remove(0).lease;
+        if !keeps {
+            queue.store().release(lease).unwrap();
+        }
+        std::fs::remove_file(queue.owners_folder().join(&lock.owner().lock_file)).unwrap();
+        lock.owner().locked_by.clone()
+    };
+    queue.enqueue(Work { n: 1 }).unwrap();
+    let [idle, elsewhere] = [owner(&queue, false), owner(&queue, false)];
+    let busy = owner(&queue, true);
+    let sql = rusqlite::Connection::open(folder.path().join(".jobq/jobq.db")).unwrap();
+    sql.execute("UPDATE owners SET machine_id = 'another' WHERE locked_by = ?1", [&elsewhere]).unwrap();
+    let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+    Worker::new(Arc::clone(&queue), registry, options).unwrap().run(&Shutdown::new()).unwrap();
+    let is_there = |name: &str| {
+        let sought = "SELECT EXISTS (SELECT 1 FROM owners WHERE locked_by = ?1)";
+        sql.query_row(sought, [name], |row| row.get::<_, bool>(0)).unwrap()
+    };
+    assert_eq!([&idle, &elsewhere, &busy].map(|name| is_there(name)), [false, true, true]);
+    // Whoever has claimed something since it was looked at stays on record.
+    assert_eq!(queue.store().forget_owners(vec![busy.clone(), elsewhere]).unwrap(), 1);
+    assert!(is_there(&busy));
+}
+
+#[test]
 fn a_worker_can_be_told_to_wait_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::builtin();

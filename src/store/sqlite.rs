@@ -25,6 +25,7 @@ mod gates;
 mod heartbeat;
 mod lease;
 mod outlook;
+mod owners;
 mod plans;
 mod prune;
 mod query;
@@ -216,6 +217,14 @@ impl Store for SqliteStore {
 
     fn leases(&self) -> Result<Vec<HeldLease>> {
         self.readers.read(reclaim::leases)
+    }
+
+    fn idle_owners(&self) -> Result<Vec<Owner>> {
+        self.readers.read(owners::idle)
+    }
+
+    fn forget_owners(&self, locked_by: Vec<String>) -> Result<u64> {
+        self.writer.write("forget owners", move |tx| owners::forget(tx, &locked_by))
     }
 
     fn outlook(&self, types: &[String]) -> Result<Outlook> {

@@ -239,8 +239,9 @@ impl Dispatcher {
         if found || !self.upkeep.swept {
             self.upkeep.swept = true;
             // Litter harms nobody; the next sweep may do better.
-            if let Err(error) = liveness::remove_idle_locks(store, &self.shared.queue.owners_folder()) {
-                tracing::warn!(%error, "lock files of dead workers could not be swept");
+            let idle = liveness::remove_idle_locks(store, &folder);
+            if let Err(error) = idle.and_then(|()| liveness::forget_idle_owners(store, &folder)) {
+                tracing::warn!(%error, "what is left of dead workers could not be swept");
             }
             let planned = &mut |job: &str, stage: &str| self.shared.queue.store().is_planned(job, stage);
             let swept = effects::sweep_stage(self.shared.queue.state_folder(), own, planned);

@@ -10,7 +10,7 @@ use super::events::{self, NewEvent};
 use super::lease::{self, End};
 use super::row::{self, hold_keys};
 use super::tx::Tx;
-use super::{admit, gates};
+use super::{admit, gates, owners};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json;
 use crate::store::{ClaimRequest, ClaimedJob, Failure, Lease, Owner};
@@ -29,7 +29,7 @@ pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJo
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
-        register(tx, &request.owner)?;
+        owners::register(tx, &request.owner)?;
         let jobs = settle(tx, &request.owner, claimed)?;
         // All of them damaged: there may be sound ones behind them.
         if !jobs.is_empty() {
@@ -97,7 +97,7 @@ fn take(tx: &Tx<'_>, owner: &Owner, candidates: &[i64]) -> Result<Vec<(ClaimedJo
 pub(super) fn this_one(tx: &Tx<'_>, owner: &Owner, id: &str) -> Result<Lease> {
     let seq = tx.row("SELECT seq FROM jobs WHERE id = ?1", params![id], |row| row.get(0))?;
     let taken = take(tx, owner, &[seq.ok_or_else(|| Error::not_found(id))?])?;
-    register(tx, owner)?;
+    owners::register(tx, owner)?;
     let claimed = settle(tx, owner, taken)?.pop();
     claimed
         .map(|claimed| claimed.lease)
@@ -121,7 +121,7 @@ pub(super) fn take_sql() -> String {
 pub(super) fn take_over(tx: &Tx<'_>, owner: &Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
     let claimed = tx.rows(&take_over_sql(), params![owner.locked_by, tx.now, limit], read)?;
     if !claimed.is_empty() {
-        register(tx, owner)?;
+        owners::register(tx, owner)?;
     }
     let mut jobs = settle(tx, owner, claimed)?;
     jobs.sort_unstable_by_key(|c| c.job.seq);
@@ -178,15 +178,4 @@ fn settle(tx: &Tx<'_>, owner: &Owner, claimed: Vec<(ClaimedJob, i64)>) -> Result
         }
     }
     Ok(sound)
-}
-
-/// On record before the claim is durable, so that a claim's owner can always
-/// be judged.
-fn register(tx: &Tx<'_>, owner: &Owner) -> Result<()> {
-    tx.execute(
-        "INSERT INTO owners (locked_by, machine_id, boot_id, pid, lock_file, started_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-        params![owner.locked_by, owner.machine_id, owner.boot_id, owner.pid, owner.lock_file, tx.now],
-    )?;
-    Ok(())
 }

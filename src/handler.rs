@@ -7,7 +7,7 @@ mod outcome;
 mod registry;
 
 pub use context::{Context, Stop};
-pub(crate) use context::{Run, timed_out};
+pub(crate) use context::{Run, Sending, timed_out};
 pub use error::HandlerError;
 pub(crate) use error::Verdict;
 pub use outcome::Outcome;

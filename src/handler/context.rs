@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -43,12 +43,43 @@ pub(crate) struct Run {
     /// What its end keeps in memory until it is durable, in bytes.
     pub(crate) weight: AtomicUsize,
     progress: Mutex<Reported>,
+    sent: Condvar,
 }
 
 #[derive(Default)]
 struct Reported {
     unwritten: Option<Progress>,
     written_at: Option<Instant>,
+    /// Someone is writing it; whether that works is not known yet.
+    on_its_way: bool,
+}
+
+/// Progress on its way to the store. It goes back unless it is said to be
+/// written, and whoever brings the job to its end waits for that.
+pub(crate) struct Sending<'r> {
+    run: &'r Run,
+    progress: Option<Progress>,
+}
+
+impl Sending<'_> {
+    pub(crate) fn progress(&self) -> Option<Progress> {
+        self.progress.clone()
+    }
+
+    pub(crate) fn written(mut self) {
+        self.progress = None;
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        let mut reported = self.run.reported();
+        reported.on_its_way = false;
+        if let Some(progress) = self.progress.take() {
+            reported.unwritten.get_or_insert(progress);
+        }
+        self.run.sent.notify_all();
+    }
 }
 
 impl Run {
@@ -60,6 +91,7 @@ impl Run {
             staged: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
             progress: Mutex::default(),
+            sent: Condvar::new(),
         }
     }
 
@@ -78,26 +110,41 @@ impl Run {
         }
     }
 
-    /// Progress that may be written now: the newest that was not. `now`: also if
-    /// the last one is recent, because it is the last chance.
+    /// Progress that may be written now: the newest that was not.
+    pub(crate) fn send_progress(&self) -> Option<Sending<'_>> {
+        let progress = self.take_progress(false)?;
+        Some(Sending { run: self, progress: Some(progress) })
+    }
+
+    /// `at_once`: also if the last one is recent, because it is the last chance.
+    /// What is on its way then is waited for: it may come back, and it must not
+    /// come after the job's end.
     pub(crate) fn take_progress(&self, at_once: bool) -> Option<Progress> {
-        let mut reported = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if !at_once && reported.written_at.is_some_and(|at| at.elapsed() < PROGRESS_EVERY) {
+        let mut reported = self.reported();
+        if at_once {
+            let sent = self.sent.wait_while(reported, |reported| reported.on_its_way);
+            reported = sent.unwrap_or_else(PoisonError::into_inner);
+        } else if reported.on_its_way || reported.written_at.is_some_and(|at| at.elapsed() < PROGRESS_EVERY) {
             return None;
         }
         let progress = reported.unwritten.take()?;
         reported.written_at = Some(Instant::now());
+        reported.on_its_way = !at_once;
         Some(progress)
     }
 
     /// Progress that could not be written, unless there is newer by now.
     pub(crate) fn put_back_progress(&self, progress: Progress) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).unwritten.get_or_insert(progress);
+        self.reported().unwritten.get_or_insert(progress);
+    }
+
+    fn reported(&self) -> MutexGuard<'_, Reported> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When progress that waits may be written.
     pub(crate) fn progress_due(&self) -> Option<Instant> {
-        let reported = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let reported = self.reported();
         reported.unwritten.as_ref()?;
         Some(reported.written_at.map_or_else(Instant::now, |at| at + PROGRESS_EVERY))
     }
@@ -195,12 +242,11 @@ impl Context {
     pub fn progress(&self, percent: u8, message: impl Into<String>) {
         let message = Some(message.into()).filter(|text| !text.is_empty());
         let progress = Progress { percent: percent.min(100), message };
-        self.run.progress.lock().unwrap_or_else(PoisonError::into_inner).unwritten = Some(progress);
-        if let Some(progress) = self.run.take_progress(false)
-            && let Err(error) = self.beat(Some(progress.clone()), None)
-        {
-            self.run.put_back_progress(progress);
-            tracing::warn!(job_id = self.job_id(), %error, "progress could not be written");
+        self.run.reported().unwritten = Some(progress);
+        let Some(sending) = self.run.send_progress() else { return };
+        match self.beat(sending.progress(), None) {
+            Ok(()) => sending.written(),
+            Err(error) => tracing::warn!(job_id = self.job_id(), %error, "progress could not be written"),
         }
     }
 
@@ -262,4 +308,35 @@ pub(crate) fn timed_out() -> HandlerError {
 
 fn lost() -> HandlerError {
     HandlerError::retry("the job is no longer this worker's").with_code("lease_lost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_progress_waits_for_what_is_on_its_way() {
+        let run = Arc::new(Run::new(Lease { id: "j".into(), seq: 1, token: 1 }));
+        let progress = |percent| Some(Progress { percent, message: None });
+        for (percent, is_written) in [(1, false), (2, true)] {
+            *run.reported() = Reported { unwritten: progress(percent), ..Reported::default() };
+            let sending = run.send_progress().unwrap();
+            assert!(run.send_progress().is_none(), "one at a time");
+            let finisher = std::thread::spawn({
+                let run = Arc::clone(&run);
+                move || run.take_progress(true)
+            });
+            // That it does not end cannot be awaited; without the wait it ends long before this.
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(1));
+                assert!(!finisher.is_finished(), "it has not waited");
+            }
+            if is_written {
+                sending.written();
+            } else {
+                drop(sending);
+            }
+            assert_eq!(finisher.join().unwrap(), if is_written { None } else { progress(percent) });
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::stop::abandon;
 use super::{Shared, WorkerOptions};
 use crate::effects;
 use crate::error::Result;
-use crate::handler::{Run, Stop};
+use crate::handler::{Run, Sending, Stop};
 use crate::liveness::{self, LeaseWatch};
 use crate::store::{
     Beat, Failure, HeldLease, LapsedLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step, Store as _,
@@ -159,9 +159,9 @@ impl Dispatcher {
         let runs = self.shared.pool.held();
         let mut beats = Vec::new();
         for run in &runs {
-            let progress = run.take_progress(false);
-            if all || progress.is_some() {
-                beats.push((run, Beat { lease: run.lease.clone(), progress, checkpoint: None }));
+            let sending = run.send_progress();
+            if all || sending.is_some() {
+                beats.push((run, sending));
             }
         }
         if beats.is_empty() {
@@ -170,17 +170,18 @@ impl Dispatcher {
             }
             return Ok(());
         }
-        let (runs, beats): (Vec<_>, Vec<_>) = beats.into_iter().unzip();
-        let pulses = self.shared.queue.store().heartbeat(beats.clone()).inspect_err(|_| {
-            for (run, beat) in runs.iter().zip(beats) {
-                beat.progress.into_iter().for_each(|progress| run.put_back_progress(progress));
-            }
-        })?;
+        let beat = |(run, sending): &(&Arc<Run>, Option<Sending<'_>>)| Beat {
+            lease: run.lease.clone(),
+            progress: sending.as_ref().and_then(Sending::progress),
+            checkpoint: None,
+        };
+        let pulses = self.shared.queue.store().heartbeat(beats.iter().map(beat).collect())?;
         if all {
             self.upkeep.beat_at = now + self.options.lease / 10;
         }
         self.worked();
-        for (run, pulse) in runs.into_iter().zip(pulses) {
+        for ((run, sending), pulse) in beats.into_iter().zip(pulses) {
+            sending.into_iter().for_each(Sending::written);
             match pulse {
                 Pulse::Alive => {}
                 Pulse::CancelRequested => run.tell_to_stop(Stop::Cancelled),

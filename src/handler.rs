@@ -5,15 +5,18 @@ mod context;
 mod error;
 mod outcome;
 mod registry;
+mod run;
 
-pub use context::{Context, Stop};
-pub(crate) use context::{Run, Sending, timed_out};
+pub use context::Context;
+pub(crate) use context::timed_out;
 pub use error::HandlerError;
 pub(crate) use error::Verdict;
 pub use outcome::Outcome;
 pub(crate) use outcome::Prepared;
 pub(crate) use registry::AnyHandler;
 pub use registry::Registry;
+pub use run::Stop;
+pub(crate) use run::{Run, Sending};
 
 use crate::job::Job;
 use crate::payload::Payload;

@@ -18,3 +18,5 @@ mod leaving;
 mod outcomes;
 #[path = "worker_trouble/rows.rs"]
 mod rows;
+#[path = "worker_trouble/told.rs"]
+mod told;

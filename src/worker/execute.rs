@@ -191,6 +191,10 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         Arc::clone(&shared.files),
         Arc::clone(&shared.shutting_down),
     );
+    if run.stop().is_some() {
+        // Called off, or lost, while it waited for a thread.
+        ctx.check()?;
+    }
     let prepared = catch_unwind(AssertUnwindSafe(|| handler.run(&ctx, job))).unwrap_or_else(|panic| {
         let error = HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())));
         forget(panic);

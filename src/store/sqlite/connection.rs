@@ -111,7 +111,7 @@ pub(super) fn sql_error(error: rusqlite::Error) -> Error {
     };
     let text = message.clone().unwrap_or_else(|| code.to_string());
     let (kind, text) = match code.code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => (
             ErrorKind::Busy,
             "the database is locked by another process; try again, or find the process that holds it".to_owned(),
         ),
@@ -131,7 +131,38 @@ pub(super) fn sql_error(error: rusqlite::Error) -> Error {
             (ErrorKind::WrongState, text["jobq: ".len()..].to_owned())
         }
         ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => (ErrorKind::Io, format!("disk trouble: {text}")),
+        // Nobody's bug, and it may pass: what a worker has finished must not fail for it.
+        ErrorCode::OutOfMemory | ErrorCode::OperationInterrupted => {
+            (ErrorKind::Io, format!("trouble with the database: {text}"))
+        }
         _ => (ErrorKind::Internal, format!("database: {text}")),
     };
     Error::new(kind, text).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn what_may_pass_is_not_a_bug() {
+        let kind = |code| sql_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).kind();
+        for (code, expected) in [
+            (ffi::SQLITE_BUSY, ErrorKind::Busy),
+            (ffi::SQLITE_BUSY_RECOVERY, ErrorKind::Busy),
+            // Others were at the log's index for longer than SQLite waits.
+            (ffi::SQLITE_PROTOCOL, ErrorKind::Busy),
+            (ffi::SQLITE_FULL, ErrorKind::DiskFull),
+            (ffi::SQLITE_IOERR_READ, ErrorKind::Io),
+            (ffi::SQLITE_IOERR_NOMEM, ErrorKind::Io),
+            (ffi::SQLITE_NOMEM, ErrorKind::Io),
+            (ffi::SQLITE_INTERRUPT, ErrorKind::Io),
+            (ffi::SQLITE_CORRUPT, ErrorKind::Corrupt),
+            (ffi::SQLITE_CONSTRAINT_CHECK, ErrorKind::Internal),
+        ] {
+            assert_eq!(kind(code), expected, "{code}");
+        }
+    }
 }

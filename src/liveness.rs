@@ -90,12 +90,7 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     let reclaimed =
         if dead.is_empty() { Reclaimed::default() } else { store.reclaim(Reclaim { dead, lapsed: Vec::new() })? };
     for file in files {
-        match std::fs::remove_file(&file) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::new(ErrorKind::Io, format!("cannot remove {}: {e}", file.display())));
-            }
-            _ => {}
-        }
+        remove(&file);
     }
     Ok(reclaimed)
 }
@@ -139,9 +134,20 @@ pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> 
     // Before the files: whoever comes after a crash in between finds them and does it again.
     store.reclaim(Reclaim { dead, lapsed: Vec::new() })?;
     for (path, _held) in free {
-        std::fs::remove_file(&path).map_err(at)?;
+        remove(&path);
     }
     Ok(())
+}
+
+/// A lock file that nobody needs. One that stays is litter, and no reason to
+/// stop: what its owner had is taken back by now.
+fn remove(path: &Path) {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "a lock file could not be removed");
+        }
+        _ => {}
+    }
 }
 
 /// Strikes owners from the record that have nothing claimed and no lock file to

@@ -187,6 +187,30 @@ fn of_an_owner_without_a_lock_file_nothing_stays_on_record_unless_it_has_somethi
 }
 
 #[test]
+fn things_in_the_way_of_lock_files_stop_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::builtin();
+    let types = registry.types().with::<Work>();
+    let queue = Arc::new(QueueOptions::in_folder(folder.path()).create(true).types(types).open().unwrap());
+    let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
+    queue.enqueue(Work { n: 1 }).unwrap();
+    queue.store().release(claim(&queue, &lock).remove(0).lease).unwrap();
+    let idle = queue.owners_folder().join(&lock.owner().lock_file);
+    drop(lock);
+    let [folder_in_the_way, pipe] = ["a.lock", "b.lock"].map(|name| queue.owners_folder().join(name));
+    std::fs::create_dir(&folder_in_the_way).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let job = queue.enqueue(jobq::handlers::CreateFile::text("a.txt", "a")).unwrap();
+    let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap();
+    let (send, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(worker.run(&Shutdown::new()).map(drop)));
+    ended.recv_timeout(Duration::from_secs(30)).expect("it ends").unwrap();
+    assert_eq!(queue.get(&job.id).unwrap().status, Status::Completed);
+    assert_eq!((idle.exists(), pipe.exists(), folder_in_the_way.exists()), (false, false, true));
+}
+
+#[test]
 fn a_worker_can_be_told_to_wait_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::builtin();

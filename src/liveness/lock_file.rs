@@ -106,10 +106,17 @@ impl OwnerLock {
     }
 }
 
+/// Whatever lies there: a pipe must not keep whoever looks at it.
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(at_once).open(path)
+}
+
 /// A lock file that nobody held, locked now. Whoever has made it a moment ago,
 /// and not locked it yet, finds out and makes another.
 pub(super) fn hold_free(path: &Path) -> io::Result<Option<File>> {
-    let file = match File::open(path) {
+    let file = match open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
@@ -124,7 +131,7 @@ pub(super) fn hold_free(path: &Path) -> io::Result<Option<File>> {
 /// Whether the owner of a lock file lives. A file that is gone tells nothing.
 pub(super) fn judge(path: &Path) -> Result<Verdict> {
     let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()));
-    let mut file = match File::open(path) {
+    let mut file = match open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Verdict::Unknown),
         Err(e) => return Err(at(e)),
@@ -142,7 +149,7 @@ pub(super) fn judge(path: &Path) -> Result<Verdict> {
 /// How long the owner of a lock file may be silent, if it says so.
 pub(super) fn promised(path: &Path) -> Option<Duration> {
     let mut bytes = [0; SLOT];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
+    open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok()?;
     match slots(&bytes).next()? {
         (0, millis) => u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis),
         _ => None,

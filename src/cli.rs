@@ -130,6 +130,7 @@ fn init_logging(cli: &Cli) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        .with_ansi(anstream::stderr().current_choice() != anstream::ColorChoice::Never)
         .without_time()
         .log_internal_errors(false)
         .init();

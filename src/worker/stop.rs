@@ -19,6 +19,8 @@ use crate::store::{DeadOwner, HeldLease, Reclaim, Step, Store as _};
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 /// How long a worker that has nothing else to do waits for one of its hooks.
 const HOOKS: Duration = Duration::from_secs(10);
+/// The same when it may not wait: hooks that have nothing to do end in less.
+const PARTING: Duration = Duration::from_millis(20);
 /// How often a worker that waits only for its hooks looks whether it still should.
 const HOOK_LOOK: Duration = Duration::from_millis(1);
 /// How long handlers have to obey when the worker does not wait any more.
@@ -53,10 +55,12 @@ impl Dispatcher {
         while !hooks.is_finished() {
             let now = self.shared.ticks.now();
             let by_now = called.load(Ordering::Acquire);
-            if by_now != seen && !for_all {
+            let hurried = self.shutdown.requests() > 1;
+            if by_now != seen && !for_all && !hurried {
                 (since, seen) = (now, by_now);
             }
-            if self.shutdown.requests() > 1 || now.saturating_duration_since(since) >= patience {
+            let patience = if hurried { patience.min(PARTING) } else { patience };
+            if now.saturating_duration_since(since) >= patience {
                 tracing::warn!("a hook is still running; it is left, and those behind it");
                 return;
             }

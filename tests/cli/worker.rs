@@ -81,6 +81,16 @@ fn bad_arguments_are_refused_before_anything_runs() {
 }
 
 #[test]
+fn warnings_have_no_colours_when_they_do_not_go_to_a_terminal() {
+    let q = Scratch::new();
+    // Something that is no lock file, and cannot be removed as one.
+    std::fs::create_dir_all(q.path().join(".jobq/owners/folder.lock")).unwrap();
+    let said = q.run(&["worker", "--drain"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("folder.lock") && !said.stderr.contains('\u{1b}'), "{:?}", said.stderr);
+}
+
+#[test]
 fn only_the_types_asked_for_are_run() {
     let q = Scratch::new();
     create(&q, "a.txt", "a");

@@ -38,8 +38,7 @@ impl Handler for WitnessHandler {
 fn a_job_that_is_cancelled_before_it_begins_does_not_begin() {
     let folder = tempfile::tempdir().unwrap();
     let (paid, witnesses) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let registry =
-        Registry::new().with(PromptHandler(Arc::clone(&paid))).with(WitnessHandler(Arc::clone(&witnesses)));
+    let registry = Registry::new().with(PromptHandler(Arc::clone(&paid))).with(WitnessHandler(Arc::clone(&witnesses)));
     let queue = open(folder.path(), &registry);
     let running: Vec<String> = (0..2).map(|n| queue.enqueue(Witness { n }).unwrap().id).collect();
     let shutdown = Shutdown::new();

@@ -95,6 +95,19 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     Ok(reclaimed)
 }
 
+/// The last thing a process does with its lock: what it still has goes back or
+/// is free for others, and the lock file goes. If that fails, the lock tells
+/// others that this process is gone.
+pub(crate) fn sign_off(lock: &OwnerLock, store: &dyn Store, state: &Path) {
+    let locked_by = lock.owner().locked_by.clone();
+    // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
+    let _ = std::fs::remove_dir(state.join("stage").join(&locked_by));
+    match store.reclaim(Reclaim { dead: vec![DeadOwner { locked_by, started: None }], lapsed: Vec::new() }) {
+        Ok(_) => lock.remove(),
+        Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
+    }
+}
+
 /// Removes what is left of processes that died and had nothing claimed: their
 /// lock files, and what is on record about them. Owners that have something are
 /// still to be judged; see [`sweep`].

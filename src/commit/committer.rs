@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::draft::Change;
 use crate::effects::{Files, Staged};
 use crate::error::Result;
-use crate::liveness::OwnerLock;
+use crate::liveness::{self, OwnerLock};
 use crate::queue::Queue;
-use crate::store::{Applier, DeadOwner, Lease, Owner, Reclaim, Store as _};
+use crate::store::{Applier, Lease, Owner};
 
 /// Made with a queue's first commit, and gone with the queue.
 pub(crate) struct Committer {
@@ -76,16 +76,9 @@ impl Committer {
         std::mem::take(&mut *self.doubts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The last thing: what it still has is free for others, and its lock file
-    /// goes. If that fails, the lock tells others that this process is gone.
+    /// The last thing: what it still has is free for others.
     pub(crate) fn sign_off(&self, queue: &Queue) {
-        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
-        let _ = std::fs::remove_dir(queue.state_folder().join("stage").join(&self.owner().locked_by));
-        let me = DeadOwner { locked_by: self.owner().locked_by.clone(), started: None };
-        match queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
-            Ok(_) => self.lock.remove(),
-            Err(error) => tracing::debug!(%error, "could not sign off; others will notice"),
-        }
+        liveness::sign_off(&self.lock, queue.store(), queue.state_folder());
     }
 }
 

@@ -13,7 +13,8 @@ use super::pool::Running;
 use super::report::WorkerEvent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handler::Stop;
-use crate::store::{DeadOwner, HeldLease, Reclaim, Step, Store as _};
+use crate::liveness;
+use crate::store::{HeldLease, Step, Store as _};
 
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
@@ -126,17 +127,10 @@ impl Dispatcher {
     /// The last thing: what is still claimed goes back, and the lock file with
     /// it. If that fails, the lock tells others that this process is gone.
     pub(super) fn sign_off(&self) {
-        let owner = self.shared.lock.owner();
-        // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
-        let _ = std::fs::remove_dir(self.shared.queue.state_folder().join("stage").join(&owner.locked_by));
         if let Err(error) = self.give_back_the_rest() {
             tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
         }
-        let me = DeadOwner { locked_by: owner.locked_by.clone(), started: None };
-        match self.shared.queue.store().reclaim(Reclaim { dead: vec![me], lapsed: Vec::new() }) {
-            Ok(_) => self.shared.lock.remove(),
-            Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
-        }
+        liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
     }
 
     /// Nobody is lost when a worker leaves in good order, so what it has claimed

@@ -1,0 +1,8 @@
+//! The examples, run as their readers would run them. One application in three
+//! languages has one outcome; what it leaves is checked from outside.
+
+mod examples {
+    mod commits;
+    mod plain_sql;
+    mod programs;
+}

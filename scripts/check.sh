@@ -10,6 +10,25 @@ need cargo "install Rust 1.89 or newer"
 need cc "install a C compiler, for example the Debian package gcc"
 need python3 "install the Debian package python3: plain-SQL tests use it"
 
+# Examples in Node need one with node:sqlite. Where the one on PATH has none, npm may have one, as a bare binary; without
+# either those tests are skipped, loudly.
+fetch_node() {
+    local tools="${CARGO_TARGET_DIR:-target}/tools" has_sqlite="require('node:sqlite')"
+    [ -z "${JOBQ_TEST_NODE:-}" ] || return 0
+    local node
+    for node in node "$tools/node_modules/.bin/node"; do
+        ! "$node" -e "$has_sqlite" 2>/dev/null || return 0
+    done
+    if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+        echo "!!! no node with node:sqlite and no npm to fetch one: some examples will be SKIPPED" >&2
+        return 0
+    fi
+    local package
+    package="node-$(node -p 'process.platform + "-" + process.arch')@22"
+    timeout 300 npm install --prefix "$tools" --no-save --no-audit --no-fund --ignore-scripts "$package" >&2 \
+        || echo "!!! npm could not fetch $package: some examples will be SKIPPED" >&2
+}
+
 step() {
     printf '\n== %s\n' "$*"
     "$@"
@@ -18,10 +37,12 @@ step() {
 step cargo fmt --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
+step fetch_node
 step cargo test --lib --bins --tests
 step cargo test --doc
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 step cargo run --quiet --example custom_handler
 step cargo bench --bench commit -- --short
+step cargo run --quiet --example requirements
 step cargo bench --bench core -- --short
 step cargo bench --bench worker -- --short

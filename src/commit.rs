@@ -109,7 +109,7 @@ impl Queue {
         if draft.id.is_some()
             && let Some(known) = self.known(&job)?
         {
-            return self.existing(&committer, known);
+            return self.existing(&committer, &known);
         }
         let jobs = plan::jobs(self, id, std::mem::take(&mut draft.jobs), true)?;
         let staging = committer.stage(id, draft.changes.iter().map(|(_, change)| change))?;
@@ -129,7 +129,7 @@ impl Queue {
                     self.settle_doubts(&committer);
                     return answer;
                 }
-                Ok(Committed::Existing(known)) => return self.existing(&committer, *known),
+                Ok(Committed::Existing(known)) => return self.existing(&committer, &known),
                 Err(_) if has_changed.load(Ordering::Acquire) => {}
                 Err(error) => {
                     if error.is_outcome_unknown() {
@@ -195,9 +195,9 @@ impl Queue {
 
     /// Accepted before, by this process or another. If it is still to be applied
     /// and its owner is gone, that is done now.
-    fn existing(&self, committer: &Committer, known: Job) -> Result<Accepted> {
+    fn existing(&self, committer: &Committer, known: &Job) -> Result<Accepted> {
         if known.status != Status::Claimed {
-            return Ok(described(&known));
+            return Ok(described(known));
         }
         self.settle_doubts(committer);
         self.roll_forward()?;

@@ -25,7 +25,7 @@ fetch_node() {
     fi
     local package
     package="node-$(node -p 'process.platform + "-" + process.arch')@22"
-    timeout 300 npm install --prefix "$tools" --no-save --no-audit --no-fund --ignore-scripts "$package" >&2 \
+    timeout 300 npm install --fetch-retries 1 --prefix "$tools" --no-save --no-audit --no-fund --ignore-scripts "$package" >&2 \
         || echo "!!! npm could not fetch $package: some examples will be SKIPPED" >&2
 }
 

@@ -11,6 +11,7 @@
 //! it, whoever comes next applies (`roll_forward`). There is no moment in
 //! between.
 
+mod answer;
 mod committer;
 mod draft;
 mod ids;
@@ -20,44 +21,23 @@ mod roll_forward;
 
 use std::sync::atomic::Ordering;
 
-use serde::Serialize;
-
+pub use answer::Accepted;
 pub(crate) use committer::Committer;
 pub use draft::Draft;
 pub use json_files::Snapshot;
 
+use self::answer::{accepted, described};
 use self::committer::{Doubt, Staging};
 use self::plan::Plan;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handlers::{CommittedJob, WrittenFiles};
 use crate::job::Job;
 use crate::json::same_meaning;
 use crate::queue::Queue;
 use crate::state::Status;
-use crate::store::{Application, Commit, Committed, EnqueueJob, Enqueued, Lease, Settled, Step, Store as _};
+use crate::store::{Application, Commit, Committed, EnqueueJob, Lease, Settled, Step, Store as _};
 
 /// How often a disk that keeps changing is looked at before the caller is told.
 const LOOKS: usize = 5;
-
-/// The answer to a commit: it is durable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Accepted {
-    /// The commit's id, which is also that of its `write_files` job.
-    pub id: String,
-    /// Where that job is in its life.
-    pub status: Status,
-    /// Whether the files are in place. If not, they will be when that is
-    /// possible; nothing more needs to be done for it.
-    pub applied: bool,
-    /// Why they are not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// The commit's jobs, in the order they were given.
-    pub jobs: Vec<CommittedJob>,
-    /// The same commit had been accepted before.
-    #[serde(skip)]
-    pub existing: bool,
-}
 
 impl Queue {
     /// Writes files and queues jobs, all of it or nothing: durable when this
@@ -92,7 +72,7 @@ impl Queue {
         let plain = draft.id.is_none() && draft.changes.is_empty() && draft.expectations.is_empty();
         let id = draft.id.clone().unwrap_or_else(|| self.new_id());
         let answer = if plain { self.batch(&id, draft) } else { self.submit(&id, draft) };
-        answer.map_err(|e| e.context(format_args!("commit {id}")).about(&id))
+        answer.map_err(|e| e.about(&id))
     }
 
     /// Jobs alone.
@@ -116,30 +96,59 @@ impl Queue {
         for _ in 0..LOOKS {
             let plan = Plan::make(committer.files(), &draft, &staging)?;
             let (still_so, has_changed) = plan.still_so(committer.files());
-            let answer = self.store().commit(Commit {
+            let commit = Commit {
                 owner: committer.owner().clone(),
                 files: job.clone(),
                 effects: plan.effects,
                 jobs: jobs.clone(),
                 still_so,
-            });
-            match answer {
+            };
+            let answer = match self.store().commit(commit.clone()) {
                 Ok(Committed::New { lease, jobs }) => {
-                    let answer = self.apply_accepted(&committer, lease, accepted(id, jobs), staging);
-                    self.settle_doubts(&committer);
-                    return answer;
+                    self.apply_accepted(&committer, lease, accepted(id, jobs), staging)
                 }
                 Ok(Committed::Existing(known)) => return self.existing(&committer, &known),
-                Err(_) if has_changed.load(Ordering::Acquire) => {}
-                Err(error) => {
-                    if error.is_outcome_unknown() {
-                        committer.doubt(Doubt { id: id.to_owned(), staged: staging.keep() });
-                    }
-                    return Err(error);
-                }
-            }
+                Err(_) if has_changed.load(Ordering::Acquire) => continue,
+                Err(error) if error.is_outcome_unknown() => self.find_out(&committer, commit, staging, error),
+                Err(error) => return Err(error),
+            };
+            return answer.map(|accepted| self.settled(&committer, accepted));
         }
         Err(Error::stale("its files keep changing while it is being accepted; try again"))
+    }
+
+    /// The database works: what was in doubt can be brought to its end, perhaps
+    /// this commit among it.
+    fn settled(&self, committer: &Committer, accepted: Accepted) -> Accepted {
+        if !self.settle_doubts(committer) || accepted.applied {
+            return accepted;
+        }
+        let now = self.get(&accepted.id).map(|job| Accepted { existing: false, ..described(&job) });
+        now.unwrap_or(accepted)
+    }
+
+    /// A COMMIT that failed may have happened. Submitted again it is found, or
+    /// accepted now; if that fails, too, the caller has to know.
+    fn find_out(
+        &self,
+        committer: &Committer,
+        commit: Commit,
+        staging: Staging<'_>,
+        unknown: Error,
+    ) -> Result<Accepted> {
+        let id = commit.files.id.clone();
+        match self.store().commit(commit) {
+            Ok(Committed::New { lease, jobs }) => self.apply_accepted(committer, lease, accepted(&id, jobs), staging),
+            Ok(Committed::Existing(known)) if known.locked_by.as_ref() == Some(&committer.owner().locked_by) => {
+                let lease = Lease { id, seq: known.seq, token: known.token };
+                let accepted = Accepted { jobs: described(&known).jobs, ..accepted(&known.id, Vec::new()) };
+                self.apply_accepted(committer, lease, accepted, staging)
+            }
+            _ => {
+                committer.doubt(Doubt { id, staged: staging.keep() });
+                Err(unknown)
+            }
+        }
     }
 
     fn apply_accepted(
@@ -202,40 +211,5 @@ impl Queue {
         self.settle_doubts(committer);
         self.roll_forward()?;
         self.get(&known.id).map(|job| described(&job))
-    }
-}
-
-/// A commit as it has just been answered.
-fn accepted(id: &str, jobs: Vec<Enqueued>) -> Accepted {
-    let job = |Enqueued { id, job_type, outcome, .. }| CommittedJob { id, job_type, outcome };
-    Accepted {
-        id: id.to_owned(),
-        status: Status::Completed,
-        applied: true,
-        reason: None,
-        jobs: jobs.into_iter().map(job).collect(),
-        existing: false,
-    }
-}
-
-/// A commit as its job tells it.
-fn described(job: &Job) -> Accepted {
-    #[derive(serde::Deserialize)]
-    struct Decided {
-        result: WrittenFiles,
-    }
-    let decided = job.outcome.as_ref().and_then(|text| text.parse::<Decided>().ok());
-    let reason = match (job.status, &job.locked_by) {
-        (Status::Completed, _) => None,
-        (Status::Claimed, Some(owner)) => Some(format!("{owner} is at it")),
-        _ => Some(job.last_error.clone().unwrap_or_else(|| format!("its job is {}", job.status))),
-    };
-    Accepted {
-        id: job.id.clone(),
-        status: job.status,
-        applied: job.status == Status::Completed,
-        reason,
-        jobs: decided.map(|decided| decided.result.jobs).unwrap_or_default(),
-        existing: true,
     }
 }

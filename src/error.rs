@@ -125,11 +125,24 @@ impl Error {
         error
     }
 
+    /// An unfinished job has a path that is needed; the same may succeed when that
+    /// job has ended.
+    #[must_use]
+    pub fn is_path_busy(&self) -> bool {
+        self.kind() == ErrorKind::PathBusy
+    }
+
     /// A commit was refused because a file is not what its caller had read, and
     /// nothing was changed: read it again and start over.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.0.stale
+    }
+
+    /// One of several steps may have brought this on all of them, as opposed to
+    /// trouble with the database.
+    pub(crate) fn is_about_one(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
     }
 
     /// The same error, about this commit.
@@ -151,7 +164,7 @@ impl Error {
         self.0.item
     }
 
-    /// What happened, without the number of the item.
+    /// What happened, without the id of the commit and the number of the item.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
@@ -214,10 +227,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.item {
-            Some(index) => write!(f, "job {}: {}", index + 1, self.0.message),
-            None => f.write_str(&self.0.message),
+        if let Some(id) = &self.0.id {
+            write!(f, "commit {id}: ")?;
         }
+        if let Some(index) = self.0.item {
+            write!(f, "job {}: ", index + 1)?;
+        }
+        f.write_str(&self.0.message)
     }
 }
 

@@ -363,7 +363,7 @@ pub(crate) fn check_id(id: &str) -> Result<String> {
     }
     match uuid::Uuid::try_parse(id) {
         Ok(uuid) => Ok(uuid.hyphenated().to_string()),
-        Err(_) => Err(Error::invalid("id", "is neither a ULID nor a UUID")),
+        Err(_) => Err(Error::invalid("id", format_args!("{} is neither a ULID nor a UUID", crate::printable(id)))),
     }
 }
 

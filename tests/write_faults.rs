@@ -4,6 +4,8 @@
 
 #[path = "write_faults/commit.rs"]
 mod commit;
+#[path = "write_faults/files.rs"]
+mod files;
 #[path = "write_faults/group.rs"]
 mod group;
 #[path = "write_faults/neighbours.rs"]

@@ -18,7 +18,7 @@ use super::{Answer, Outcome};
 
 /// Anything else is a mistake.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with id, writes, removes and jobs")]
 struct Document {
     id: Option<String>,
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Document {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with path, one of json, text and base64, and expect")]
 struct WriteObject {
     path: String,
     /// `null` is a value too.
@@ -42,7 +42,7 @@ struct WriteObject {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with path and expect")]
 struct RemoveObject {
     path: String,
     expect: Option<String>,

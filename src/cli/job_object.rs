@@ -10,7 +10,7 @@ use super::args::duration;
 
 /// Fields have the names of the columns; anything else is a mistake.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a job object with type and payload")]
 pub(crate) struct JobObject {
     #[serde(rename = "type")]
     job_type: String,

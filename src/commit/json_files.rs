@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Accepted, Draft};
 use crate::effects::Expect;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::json::sha256_hex;
 use crate::queue::Queue;
 
@@ -101,5 +101,5 @@ impl Queue {
 
 /// Somebody else changed the file or is about to; whoever reads it again may succeed.
 fn is_about_others(error: &Error) -> bool {
-    error.is_stale() || error.kind() == ErrorKind::PathBusy
+    error.is_stale() || error.is_path_busy()
 }

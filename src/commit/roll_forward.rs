@@ -78,21 +78,32 @@ impl Queue {
             for lease in &leases {
                 new |= seen.insert(lease.id.clone());
             }
-            applied += self.apply_all(committer, leases);
+            let (done, undone) = self.apply_all(committer, leases);
+            applied += done;
+            for lease in undone {
+                committer.doubt(Doubt { id: lease.id, staged: Vec::new() });
+            }
             if !new {
                 return Ok(applied);
             }
         }
     }
 
-    fn apply_all(&self, committer: &Committer, leases: Vec<Lease>) -> usize {
+    /// Returns how many are completed, and those whose end could not be recorded.
+    fn apply_all(&self, committer: &Committer, leases: Vec<Lease>) -> (usize, Vec<Lease>) {
         let step = |lease: &Lease| (lease.clone(), Step::Apply(committer.applier()));
         let answers = match self.store().settle(leases.iter().map(step).collect()) {
             Ok(answers) => answers,
             // One of them makes the whole transaction fail: each by itself.
-            Err(_) => leases.iter().map(step).map(|(lease, step)| self.store().one(lease, step)).collect(),
+            Err(error) if error.is_about_one() => {
+                leases.iter().map(step).map(|(lease, step)| self.store().one(lease, step)).collect()
+            }
+            Err(error) => {
+                tracing::warn!(jobs = leases.len(), %error, "what was accepted cannot be applied now");
+                return (0, leases);
+            }
         };
-        let mut applied = 0;
+        let (mut applied, mut undone) = (0, Vec::new());
         for (lease, answer) in leases.into_iter().zip(answers) {
             let job_id = lease.id.as_str();
             match answer {
@@ -107,17 +118,20 @@ impl Queue {
                 Err(error) if matches!(error.kind(), ErrorKind::LeaseLost | ErrorKind::NotFound) => {}
                 Err(error) => {
                     tracing::warn!(job_id, %error, "what was accepted cannot be applied now");
-                    committer.doubt(Doubt { id: lease.id, staged: Vec::new() });
+                    undone.push(lease);
                 }
             }
         }
-        applied
+        (applied, undone)
     }
 
     /// Commits whose acceptance or end this process could not see, because the
     /// database was in trouble. It works again, so what is there now is certain.
-    pub(super) fn settle_doubts(&self, committer: &Committer) {
-        for doubt in committer.take_doubts() {
+    /// False if there were none.
+    pub(super) fn settle_doubts(&self, committer: &Committer) -> bool {
+        let doubts = committer.take_doubts();
+        let any = !doubts.is_empty();
+        for doubt in doubts {
             let job = match self.get(&doubt.id) {
                 Ok(job) => Some(job),
                 Err(error) if error.is_not_found() => None,
@@ -128,9 +142,10 @@ impl Queue {
             };
             match job {
                 Some(job) if job.status == Status::Claimed => {
-                    if job.locked_by.as_deref() == Some(&committer.owner().locked_by) {
-                        let lease = Lease { id: job.id, seq: job.seq, token: job.token };
-                        self.apply_all(committer, vec![lease]);
+                    let own = job.locked_by.as_deref() == Some(&committer.owner().locked_by);
+                    let lease = Lease { id: job.id, seq: job.seq, token: job.token };
+                    if own && !self.apply_all(committer, vec![lease]).1.is_empty() {
+                        committer.doubt(doubt);
                     }
                 }
                 // It failed, and its content is still needed for a retry.
@@ -139,5 +154,6 @@ impl Queue {
                 Some(_) | None => doubt.staged.iter().for_each(|staged| committer.files().unstage(staged)),
             }
         }
+        any
     }
 }

@@ -1,7 +1,7 @@
 //! The loop: when to look, how much to claim, when to stop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub(super) struct Dispatcher {
     /// Claims in a row that found nothing although a look had.
     empty_claims: u32,
     /// For jobs that end without the finisher.
-    pub(super) hooks: Option<mpsc::Sender<hooks::Call>>,
+    pub(super) hooks: Option<hooks::Hooks>,
 }
 
 impl Dispatcher {
@@ -89,7 +89,7 @@ impl Dispatcher {
         for _ in 0..self.options.concurrency {
             self.start_thread()?;
         }
-        let (send, receive) = mpsc::channel();
+        let (send, receive) = hooks::line();
         let called = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&called);
         let hooks = spawn("jobq-hooks", move || hooks::run(&receive, &count))?;

@@ -7,12 +7,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::execute::Finished;
-use super::hooks::Call;
+use super::hooks::{Call, Hooks};
 use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
 use super::seal::seal_stage;
 use super::trouble::Trouble;
@@ -36,7 +35,7 @@ const MOST_STEPS: usize = 1000;
 pub(super) struct Finisher {
     shared: Arc<Shared>,
     applier: Arc<dyn Applier>,
-    hooks: Sender<Call>,
+    hooks: Hooks,
     summary: WorkerSummary,
     /// Decided, to be applied in the next round.
     decided: Vec<Finished>,
@@ -47,7 +46,7 @@ pub(super) struct Finisher {
 }
 
 impl Finisher {
-    pub(super) fn new(shared: Arc<Shared>, hooks: Sender<Call>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, hooks: Hooks) -> Self {
         let applier: Arc<dyn Applier> = Arc::clone(&shared.files) as _;
         let (decided, left, postponed) = (Vec::new(), Vec::new(), Vec::new());
         Self { shared, applier, hooks, summary: WorkerSummary::default(), decided, left, postponed }
@@ -96,7 +95,7 @@ impl Finisher {
             let steps = round.iter().map(|end| end.request(&self.shared.files)).collect();
             match self.flush_progress(&round).and_then(|()| self.shared.queue.store().settle(steps)) {
                 Ok(answers) => break answers,
-                Err(error) if is_about_one(&error) => break self.one_by_one(&round),
+                Err(error) if error.is_about_one() => break self.one_by_one(&round),
                 Err(error) if error.kind() == ErrorKind::Schema => return self.leave(&round, error),
                 Err(error) => {
                     let retry_in = trouble.failed(self.shared.ticks.now());
@@ -264,8 +263,7 @@ impl Finisher {
             let failure = (how == AttemptEnd::Failed)
                 .then(|| failure.unwrap_or_else(|| Failure::new("internal_error", "the job failed")));
             let call = Call { handler: Arc::clone(handler), job: end.job, result: end.result, failure };
-            // The other side goes last.
-            let _ = self.hooks.send(call);
+            self.hooks.tell(call);
         }
     }
 }
@@ -282,11 +280,6 @@ fn fitting<'s>(steps: impl Iterator<Item = &'s Step>) -> usize {
         decides <= MOST_WITH_FILES && applies <= MOST_WITH_FILES
     };
     steps.take(MOST_STEPS).take_while(fits).count()
-}
-
-/// An error that one step brings on all, as opposed to trouble with the database.
-fn is_about_one(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
 }
 
 fn status_after(end: AttemptEnd) -> Option<Status> {

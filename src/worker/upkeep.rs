@@ -305,7 +305,7 @@ impl Dispatcher {
         let (Some(handler), Some(hooks)) = (self.shared.registry.get(&job.job_type), &self.hooks) else { return };
         let failure = Some(Failure::new("worker_lost", job.last_error.clone().unwrap_or_default()));
         let call = Call { handler: Arc::clone(handler), job: Arc::new(job), result: None, failure };
-        let _ = hooks.send(call);
+        hooks.tell(call);
     }
 
     /// Old jobs of types that are not kept for ever, a bounded number at a time.

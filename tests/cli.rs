@@ -2,6 +2,7 @@
 
 mod cli {
     mod bad_input;
+    mod commit;
     mod harness;
     mod jobs;
     mod places;

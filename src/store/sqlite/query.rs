@@ -106,24 +106,31 @@ pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
 fn why_blocked(conn: &Connection, job: &Job) -> Result<Option<String>> {
     let reason = match job.gate {
         None | Some(Gate::Ready) => return Ok(None),
-        Some(Gate::New) => "waits for a process that knows its type to admit it".to_owned(),
-        Some(Gate::Waiting) => {
-            let parent = job.waiting_on.as_deref().unwrap_or_default();
-            let status = conn
-                .prepare_cached("SELECT status FROM jobs WHERE id = ?1")
-                .and_then(|mut s| s.query_row([parent], |row| row.get::<_, Status>(0)).optional())
-                .map_err(sql_error)?;
-            match status {
-                Some(Status::Failed) => format!("waits on {parent}, which failed: retry or cancel that one"),
-                Some(status) => format!("waits on {parent} ({status})"),
-                None => format!("waits on {parent}"),
+        Some(gate @ (Gate::New | Gate::Waiting)) => match waits_on(conn, job)? {
+            // It would wait, even if it were admitted.
+            Some((parent, Some(Status::Failed))) => {
+                format!("waits on {parent}, which failed: retry or cancel that one")
             }
-        }
+            _ if gate == Gate::New => "waits for a process that knows its type to admit it".to_owned(),
+            Some((parent, Some(status))) => format!("waits on {parent} ({status})"),
+            Some((parent, None)) => format!("waits on {parent}"),
+            None => "waits on another job".to_owned(),
+        },
         Some(Gate::Delayed) => format!("runs at {}", job.run_at.map(rfc3339).unwrap_or_default()),
         Some(Gate::Backoff) => format!("retries at {}", job.run_at.map(rfc3339).unwrap_or_default()),
         Some(Gate::Held) => held_by(conn, job)?,
     };
     Ok(Some(reason))
+}
+
+/// The job that this one waits on, and how that is.
+fn waits_on<'j>(conn: &Connection, job: &'j Job) -> Result<Option<(&'j str, Option<Status>)>> {
+    let Some(parent) = job.waiting_on.as_deref() else { return Ok(None) };
+    let status = conn
+        .prepare_cached("SELECT status FROM jobs WHERE id = ?1")
+        .and_then(|mut s| s.query_row([parent], |row| row.get(0)).optional())
+        .map_err(sql_error)?;
+    Ok(Some((parent, status)))
 }
 
 fn held_by(conn: &Connection, job: &Job) -> Result<String> {
@@ -144,7 +151,7 @@ fn held_by(conn: &Connection, job: &Job) -> Result<String> {
 
 const BLOCKED: &str = "SELECT id, type, last_error, waiting FROM (
       SELECT seq, id, type, last_error,
-             (SELECT count(*) FROM jobs w WHERE w.waiting_on = jobs.id AND w.gate = 'waiting') AS waiting
+             (SELECT count(*) FROM jobs w WHERE w.waiting_on = jobs.id AND w.status = 'pending') AS waiting
         FROM jobs INDEXED BY jobs_by_status WHERE status = 'failed')
      WHERE waiting > 0 ORDER BY seq";
 

@@ -6,6 +6,18 @@ cd "$(dirname "$0")/.."
 need() {
     command -v "$1" >/dev/null || { echo "missing: $1 ($2)" >&2; exit 1; }
 }
+# Debian packages that tests use, by the program each brings: installed if that can be done here, or named.
+packages=()
+command -v strace >/dev/null || packages+=(strace)
+if [ ${#packages[@]} -gt 0 ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "installing: ${packages[*]}"
+        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+    else
+        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes are tested with it)" >&2
+        exit 1
+    fi
+fi
 need cargo "install Rust 1.89 or newer"
 need cc "install a C compiler, for example the Debian package gcc"
 need python3 "install the Debian package python3: plain-SQL tests use it"

@@ -6,6 +6,7 @@
 mod support;
 
 mod commit_crash {
+    mod aftermath;
     mod alive;
     mod child;
     mod counter;

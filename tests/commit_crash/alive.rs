@@ -1,7 +1,7 @@
 //! A committer that lives is left alone, however long it takes.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,28 +15,30 @@ use super::world::{ID, JOBS, World, after, before, jobs};
 /// How long anything that must happen may take before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not in {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// A process that stands still behind a call.
 pub struct Stopped {
     child: Child,
-    log: PathBuf,
 }
 
 impl Stopped {
-    pub fn behind(command: &Command, call: &Call, log: PathBuf) -> Self {
+    pub fn behind(command: &Command, call: &Call, log: &Path) -> Self {
         // strace steps aside, so that the process is our own child.
-        let mut command = strace::injected(command, call, At::Stop, &log, &["-D"]);
+        let mut command = strace::injected(command, call, At::Stop, log, &["-D"]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let stopped = Self { child, log };
-        stopped.until("it stands still", |log| log.contains("stopped by SIGSTOP"));
+        let stopped = Self { child };
+        let seen = || std::fs::read_to_string(log).unwrap_or_default();
+        until("it stands still", || seen().contains("stopped by SIGSTOP"));
         stopped
-    }
-
-    fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_so(&std::fs::read_to_string(&self.log).unwrap_or_default()) {
-            assert!(Instant::now() < deadline, "not in {PATIENCE:?}: {what}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 
     /// Lets it go on, and to its end; returns what it says.
@@ -67,7 +69,7 @@ fn a_committer_that_stands_still_is_not_stolen_from() {
     let calls = strace::census(&example.committer("commit"), &example.root(), &example.outside("log"));
     let told = calls.iter().find(|call| call.line.contains(".jobq/wake")).unwrap();
     let world = World::new();
-    let committer = Stopped::behind(&world.committer("commit"), told, world.outside("log"));
+    let committer = Stopped::behind(&world.committer("commit"), told, &world.outside("log"));
 
     let untouched = || {
         assert_eq!(world.tree(), before());

@@ -78,6 +78,8 @@ fn places(line: &str) -> Vec<PathBuf> {
         let is_name = rest.as_bytes()[at] == b'"';
         let (inner, after) = rest[at + 1..].split_once(if is_name { '"' } else { '>' }).unwrap();
         match places.last_mut().filter(|_| is_name && folder) {
+            // What is written is not shown, and is no name.
+            Some(_) if inner.is_empty() => {}
             Some(last) => *last = last.join(inner),
             None => places.push(inner.into()),
         }

@@ -3,8 +3,9 @@
 use jobq::{Filter, PruneRequest, Queue, Status};
 use serde_json::Value;
 
+use super::aftermath::drained;
 use super::strace;
-use super::world::{ID, JOBS, Tree, World, after, before, drained};
+use super::world::{ID, JOBS, Tree, World, after, before};
 
 const TEXT: &str = "what the editor wrote";
 

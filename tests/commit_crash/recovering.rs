@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use super::alive::Stopped;
+use super::alive::{Stopped, until};
 use super::child::{Child, Deed};
 use super::strace;
 use super::world::{ID, Tree, World, after, events, jobs, tree};
@@ -30,7 +30,7 @@ fn one_who_stops_anywhere_between_transactions_and_another_apply_it_once() {
     assert!(told.len() >= 3, "{calls:#?}");
     for call in told {
         let world = crashed();
-        let first = Stopped::behind(&world.opener(), call, world.outside("stopped"));
+        let first = Stopped::behind(&world.opener(), call, &world.outside("stopped"));
         let second = world.opener().output().unwrap();
         assert!(second.status.success(), "{second:?}");
         first.go_on();
@@ -70,6 +70,37 @@ fn two_at_once_apply_each_of_many_once() {
         world.applied_once(&commit);
         // Freed from the dead and taken over; nobody had to put it off.
         assert!(!events(&queue, &commit).contains(&"rescheduled".to_owned()));
+    }
+}
+
+#[test]
+fn a_worker_that_is_there_finishes_what_a_committer_leaves() {
+    if !strace::is_there() {
+        return;
+    }
+    let world = World::new();
+    let mut worker = world.jobq(&["worker", "--poll-interval", "100ms"]);
+    let worker = Running(worker.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until("the worker is there", || !world.litter().is_empty());
+    Child::new(&world, &Deed::CommitAlone("data/left.json".to_owned())).killed_at_first_rename();
+    let mut expected: Tree = super::world::before();
+    expected.extend(tree(&[
+        ("data/left.json", "\"data/left.json\"\n"),
+        ("out/", ""),
+        ("out/data/", ""),
+        ("out/data/left.json", ""),
+    ]));
+    until("the worker has applied it and run its job", || world.tree() == expected);
+    drop(worker);
+}
+
+/// Ended with the test, whatever becomes of it.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -54,7 +54,7 @@ step cargo test --lib --bins --tests
 step cargo test --doc
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 step cargo run --quiet --example custom_handler
-step cargo bench --bench commit -- --short
 step cargo run --quiet --example requirements
+step cargo bench --bench commit -- --short
 step cargo bench --bench core -- --short
 step cargo bench --bench worker -- --short

@@ -24,9 +24,9 @@ mod tests {
 
     #[test]
     fn ids_follow_from_the_commit_and_look_like_it() {
-        let ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        let uuid = "67e55044-10b1-426f-9247-bb680e5fe0c8";
-        for commit in [ulid, uuid] {
+        let sortable = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let random = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        for commit in [sortable, random] {
             let ids: Vec<String> = (0..3).map(|number| job_id(commit, number)).collect();
             assert_eq!(ids, (0..3).map(|number| job_id(commit, number)).collect::<Vec<_>>());
             assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != commit);
@@ -35,6 +35,6 @@ mod tests {
                 assert_eq!(id.len(), commit.len());
             }
         }
-        assert_eq!(job_id(ulid, 0)[..10], ulid[..10], "the time is the commit's");
+        assert_eq!(job_id(sortable, 0)[..10], sortable[..10], "the time is the commit's");
     }
 }

@@ -67,6 +67,8 @@ fn the_worker_that_a_test_starts() {
     let registry = setup.registry();
     let queue =
         QueueOptions::in_folder(&setup.root).types(registry.types()).busy_timeout(Duration::from_millis(setup.busy_ms));
+    // As `jobq worker` opens it: what the dead have decided is the worker's to tell of.
+    let queue = queue.recover(false);
     let queue = queue.open().unwrap();
     let shutdown = Shutdown::new();
     let asked = shutdown.clone();

@@ -154,8 +154,8 @@ fn a_conflict_in_the_crash_window_is_shown_and_resolved_by_the_operator() {
         assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "an editor's");
         let waits = q.json(&["list", "--type", "t"]).pop().unwrap();
         assert!(waits["blocked"].as_str().unwrap().contains(ID), "{waits}");
-        let stats = &q.json(&["stats"])[0]["blocked"][0];
-        assert_eq!((&stats["id"], &stats["jobs"]), (&json!(ID), &json!(1)));
+        let blocked = &q.json(&["stats"])[0]["blocked"][0];
+        assert_eq!((&blocked["id"], &blocked["jobs"]), (&json!(ID), &json!(1)));
         assert!(q.ok(&["stats"]).contains(&format!("jobq retry {ID}")));
         assert!(q.refused(4, &["retry", ID]).contains("expected nothing there"));
         q.ok(&["prune", "--older-than", "0s", "--failed"]);

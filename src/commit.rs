@@ -62,8 +62,11 @@ impl Queue {
     /// ```
     ///
     /// An error of the closure means that nothing happened; so does every other
-    /// error, except [`OutcomeUnknown`](ErrorKind::OutcomeUnknown): then submit
-    /// the same commit again with the id that [`Error::id`] has.
+    /// error, with two exceptions. [`OutcomeUnknown`](ErrorKind::OutcomeUnknown):
+    /// submit the same commit again with the id that [`Error::id`] has. And a
+    /// conflict for which [`Error::is_stale`] is false: another program got
+    /// between two renames, the commit's job has failed, its jobs wait, and the
+    /// message says what is done and what is not.
     pub fn commit(&self, fill: impl FnOnce(&mut Draft) -> Result<()>) -> Result<Accepted> {
         let mut draft = Draft::default();
         fill(&mut draft)?;

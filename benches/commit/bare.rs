@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{Connection, params};
 
@@ -48,29 +47,4 @@ impl Bare {
             update.execute([id]).unwrap();
         }
     }
-}
-
-/// So many files by four threads: temporary file, sync, rename, sync of the folder.
-pub(crate) fn files(folder: &Path, count: usize) {
-    std::fs::create_dir(folder).unwrap();
-    let next = AtomicUsize::new(0);
-    let content = content();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    let temporary = folder.join(format!(".{n}.tmp"));
-                    let mut file = File::create(&temporary).unwrap();
-                    file.write_all(content.as_bytes()).unwrap();
-                    file.sync_all().unwrap();
-                    std::fs::rename(&temporary, folder.join(n.to_string())).unwrap();
-                    File::open(folder).unwrap().sync_all().unwrap();
-                }
-            });
-        }
-    });
 }

@@ -7,6 +7,8 @@
 //! ```
 
 mod bare;
+#[path = "../core/bare_files.rs"]
+mod bare_files;
 mod left_behind;
 #[path = "../core/table.rs"]
 mod table;
@@ -61,7 +63,9 @@ fn main() {
     let (mut bare_time, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds.min(3) {
         let folder = tempfile::tempdir().unwrap();
-        bare_time.push(per_second(sizes.left_behind, || bare::files(&folder.path().join("bare"), sizes.left_behind)));
+        bare_time.push(per_second(sizes.left_behind, || {
+            bare_files::write(&folder.path().join("bare"), sizes.left_behind, &bare::content())
+        }));
         let root = folder.path().join("queue");
         left_behind::make(&root, sizes.left_behind);
         ours.push(per_second(sizes.left_behind, || {

@@ -1,16 +1,11 @@
 //! Durable files: `create_file` end to end beside a bare loop that writes a
 //! temporary file, syncs it, renames it and syncs the folder.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use jobq::NewJob;
 use jobq::handlers::CreateFile;
 
 use crate::table::{line, per_second};
-use crate::{Sizes, drain, open};
+use crate::{Sizes, bare_files, drain, open};
 
 const THREADS: usize = 4;
 
@@ -21,11 +16,10 @@ pub(crate) fn run(sizes: &Sizes) {
     let mut folders = Vec::new();
     for _ in 0..sizes.rounds {
         let folder = tempfile::tempdir().unwrap();
-        let bare_folder = folder.path().join("bare");
-        std::fs::create_dir(&bare_folder).unwrap();
-        floor_rate.push(per_second(sizes.files, || bare(&bare_folder, sizes.files)));
-        let queue = open(folder.path());
         let content = "x".repeat(1024);
+        let bare = || bare_files::write(&folder.path().join("bare"), sizes.files, &content);
+        floor_rate.push(per_second(sizes.files, bare));
+        let queue = open(folder.path());
         queue
             .enqueue_many((0..sizes.files).map(|n| NewJob::of(&CreateFile::text(format!("out/{n}"), &content))))
             .unwrap();
@@ -34,27 +28,4 @@ pub(crate) fn run(sizes: &Sizes) {
     }
     drop(folders);
     line("create_file of 1 KiB, concurrency 4 (files/s)", &rate, &floor_rate, 0.8);
-}
-
-fn bare(folder: &Path, count: usize) {
-    let next = AtomicUsize::new(0);
-    let content = "x".repeat(1024);
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    let temporary = folder.join(format!(".{n}.tmp"));
-                    let mut file = File::create(&temporary).unwrap();
-                    file.write_all(content.as_bytes()).unwrap();
-                    file.sync_all().unwrap();
-                    std::fs::rename(&temporary, folder.join(n.to_string())).unwrap();
-                    File::open(folder).unwrap().sync_all().unwrap();
-                }
-            });
-        }
-    });
 }

@@ -7,6 +7,8 @@
 //! cargo bench --bench worker -- noop     # one part: noop, files, pickup, idle, memory
 //! ```
 
+#[path = "../core/bare_files.rs"]
+mod bare_files;
 mod child;
 mod files;
 #[path = "../core/floor.rs"]

@@ -64,7 +64,7 @@ fn main() {
     for _ in 0..sizes.rounds.min(3) {
         let folder = tempfile::tempdir().unwrap();
         bare_time.push(per_second(sizes.left_behind, || {
-            bare_files::write(&folder.path().join("bare"), sizes.left_behind, &bare::content())
+            bare_files::write(&folder.path().join("bare"), sizes.left_behind, &bare::content());
         }));
         let root = folder.path().join("queue");
         left_behind::make(&root, sizes.left_behind);

@@ -58,6 +58,9 @@ pub(super) fn run(args: &CommitArgs, place: &Place, out: &mut Output) -> Outcome
         eprintln!("reading the commit from the terminal; end it with Ctrl-D");
     }
     let text = read_input(file)?;
+    if text.trim().is_empty() {
+        return Err(Error::invalid("commit", "the document is empty; `jobq commit --help` shows one").into());
+    }
     let document: Document = serde_json::from_str(&text).map_err(|e| Error::invalid("commit", e))?;
     let queue = place.open()?;
     let accepted = queue.commit(|draft| fill(draft, document))?;

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use jobq::clock::rfc3339;
 use jobq::worker::{AttemptEnd, AttemptReport};
 use jobq::{WorkerEvent, printable};
@@ -53,8 +53,12 @@ impl Lifecycle {
     /// For people or programs; with a bar, only what did not go well gets a line.
     pub(crate) fn new(people: bool, quiet: bool, jobs: Option<u64>) -> Self {
         let bar = jobs.map(|jobs| {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs  {per_sec}  {eta} left");
-            ProgressBar::new(jobs).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs  {rate}  {eta} left");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            let rate = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+                let _ = write!(to, "{:.0}/s", state.per_sec());
+            };
+            ProgressBar::new(jobs).with_style(style.with_key("rate", rate))
         });
         let lines = Arc::<Lines>::default();
         let ours = Arc::clone(&lines);

@@ -71,7 +71,7 @@ fn json_keeps_its_order_and_its_digits() {
 fn mistakes_are_named_and_change_nothing() {
     let q = Scratch::new();
     for (document, named) in [
-        ("", "commit"),
+        ("", "--help"),
         ("[]", "an object with"),
         ("{}", "empty"),
         (r#"{"write":[]}"#, "write"),

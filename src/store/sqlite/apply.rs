@@ -31,7 +31,7 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
     if !held.decided {
         return Err(Error::wrong_state(format!("job {} is not decided; there is nothing to apply", lease.id)));
     }
-    let (rows, effects): (Vec<i64>, Vec<PlannedEffect>) = planned(tx, &lease.id)?.into_iter().unzip();
+    let effects = tx.rows(PLANNED, params![lease.id], planned_row)?;
     let report = applier.apply(lease, &effects, held.sync_failed);
     // In a group the folders are synced once, before its COMMIT. If that fails the
     // group is run again one by one, and the failure finds its job here.
@@ -45,7 +45,7 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
     match report {
         ApplyReport::Applied(stamps) => {
             let event = complete(tx, lease, &held)?;
-            mark_applied(tx, event, rows.into_iter().zip(stamps))?;
+            mark_applied(tx, lease, event, effects.iter().zip(stamps))?;
             Ok(Application::Completed)
         }
         ApplyReport::Conflict { failure, applied } if withdraw && applied.is_empty() => {
@@ -59,7 +59,8 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
         ApplyReport::Conflict { mut failure, applied } => {
             failure.message.push_str(HOW_TO_GO_ON);
             let event = lease::end(tx, lease, &held, End::failed(&failure))?;
-            mark_applied(tx, event, applied.into_iter().filter_map(|(index, stamp)| Some((*rows.get(index)?, stamp))))?;
+            let applied = applied.into_iter().filter_map(|(index, stamp)| Some((effects.get(index)?, stamp)));
+            mark_applied(tx, lease, event, applied)?;
             Ok(Application::Conflict(failure.text()))
         }
         ApplyReport::Deferred { failure, delay } => defer(tx, lease, &held, &failure, delay),
@@ -75,30 +76,25 @@ const SYNC_AGAIN: Millis = 5_000;
 /// What waits grow to, unless a longer one is asked for.
 const LONGEST: Millis = 30_000;
 
-fn planned(tx: &Tx<'_>, job_id: &str) -> Result<Vec<(i64, PlannedEffect)>> {
-    tx.rows(PLANNED, params![job_id], planned_row)
-}
-
 /// A row of [`PLANNED`].
-pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, PlannedEffect)> {
-    let precondition: String = row.get(3)?;
-    let op = match row.get::<_, Option<String>>(5)? {
+pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<PlannedEffect> {
+    let precondition: String = row.get(1)?;
+    let op = match row.get::<_, Option<String>>(3)? {
         Some(sha256) => {
-            EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0), stage: row.get(7)? }
+            EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(4)?).unwrap_or(0), stage: row.get(5)? }
         }
         None => EffectOp::Remove,
     };
-    let effect = PlannedEffect {
-        path: row.get(1)?,
+    Ok(PlannedEffect {
+        path: row.get(0)?,
         op,
         precondition: if precondition == "absent" { Precondition::Absent } else { Precondition::Sha256(precondition) },
-        observed: row.get(4)?,
-    };
-    Ok((row.get(0)?, effect))
+        observed: row.get(2)?,
+    })
 }
 
-pub(super) const PLANNED: &str = "SELECT id, path, op, precondition, observed, sha256, size, stage FROM effects
-      WHERE job_id = ?1 AND state = 'planned' ORDER BY id";
+pub(super) const PLANNED: &str = "SELECT path, precondition, observed, sha256, size, stage FROM effects
+      WHERE job_id = ?1 AND state = 'planned' ORDER BY number";
 
 /// Returns the id of the completing event, by which applied effects are ordered.
 fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held) -> Result<i64> {
@@ -151,11 +147,16 @@ pub(super) fn is_answer(error: &Error) -> bool {
     )
 }
 
-fn mark_applied(tx: &Tx<'_>, event: i64, effects: impl Iterator<Item = (i64, FileStamp)>) -> Result<()> {
-    for (row, stamp) in effects {
+fn mark_applied<'e>(
+    tx: &Tx<'_>,
+    lease: &Lease,
+    event: i64,
+    effects: impl Iterator<Item = (&'e PlannedEffect, FileStamp)>,
+) -> Result<()> {
+    for (effect, stamp) in effects {
         tx.execute(
-            "UPDATE effects SET state = 'applied', applied_in = ?2, mtime = ?3, inode = ?4 WHERE id = ?1",
-            params![row, event, stamp.mtime, stamp.inode],
+            "UPDATE effects SET state = 'applied', applied_in = ?3, mtime = ?4, inode = ?5 WHERE path = ?1 AND job_id = ?2",
+            params![effect.path, lease.id, event, stamp.mtime, stamp.inode],
         )?;
     }
     Ok(())

@@ -37,8 +37,8 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
     let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
     enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
     hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
-    for effect in &decision.effects {
-        plan(tx, &lease.id, effect)?;
+    for (number, effect) in (0..).zip(&decision.effects) {
+        plan(tx, &lease.id, number, effect)?;
     }
     tx.execute(
         "UPDATE OR FAIL jobs SET outcome = ?3, holds = ?4, event_seq = event_seq + 1
@@ -90,7 +90,7 @@ fn hold_paths(tx: &Tx<'_>, lease: &Lease, holds: &mut Vec<String>, effects: &[Pl
     Ok(())
 }
 
-fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
+fn plan(tx: &Tx<'_>, job_id: &str, number: i64, effect: &PlannedEffect) -> Result<()> {
     let (op, sha256, size, stage) = match &effect.op {
         EffectOp::Put { sha256, size, stage } => {
             let size = i64::try_from(*size).map_err(|_| Error::invalid("size", "is out of range"))?;
@@ -99,9 +99,19 @@ fn plan(tx: &Tx<'_>, job_id: &str, effect: &PlannedEffect) -> Result<()> {
         EffectOp::Remove => ("remove", None, None, None),
     };
     tx.execute(
-        "INSERT INTO effects (job_id, path, op, precondition, observed, sha256, size, stage)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![job_id, effect.path, op, precondition(&effect.precondition), effect.observed, sha256, size, stage],
+        "INSERT INTO effects (job_id, number, path, op, precondition, observed, sha256, size, stage)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            job_id,
+            number,
+            effect.path,
+            op,
+            precondition(&effect.precondition),
+            effect.observed,
+            sha256,
+            size,
+            stage
+        ],
     )?;
     Ok(())
 }

@@ -84,5 +84,5 @@ pub(super) fn cancel_requests(conn: &Connection, locked_by: &str) -> Result<Vec<
 pub(super) fn planned(conn: &Connection, job_id: &str) -> Result<Vec<PlannedEffect>> {
     let mut statement = conn.prepare_cached(PLANNED).map_err(sql_error)?;
     let rows = statement.query_map([job_id], planned_row).map_err(sql_error)?;
-    rows.map(|row| row.map(|(_, effect)| effect)).collect::<rusqlite::Result<_>>().map_err(sql_error)
+    rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
 }

@@ -41,5 +41,5 @@ const EFFECTS: &str = "DELETE FROM effects
              OR EXISTS (SELECT 1 FROM effects later
                          WHERE later.path = effects.path AND later.applied_in > effects.applied_in)
              OR (?2 AND NOT EXISTS (SELECT 1 FROM effects other
-                                     WHERE other.path = effects.path AND other.id <> effects.id
+                                     WHERE other.path = effects.path AND other.job_id <> effects.job_id
                                        AND (other.state = 'planned' OR other.applied_in < effects.applied_in))))";

@@ -52,7 +52,8 @@ impl CreateFile {
         Self { path: path.into(), content: None, content_base64, overwrite: false }
     }
 
-    fn into_content(self) -> Result<Vec<u8>> {
+    /// The content, as it is to be on the disk.
+    pub fn into_content(self) -> Result<Vec<u8>> {
         match (self.content, self.content_base64) {
             (Some(text), None) => Ok(text.into_bytes()),
             (None, Some(text)) => BASE64_STANDARD

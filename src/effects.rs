@@ -21,6 +21,7 @@
 //! walk, meta     from the root to a name; what is there
 //! database       the queue's own, which is out of reach
 //! sight          what a file holds
+//! inspect        the same for many files, one after the other
 //! stage          staged files, and syncing their folder for many at once
 //! plan           an effect as it is wanted → as it is recorded
 //! check, apply   whether the disk is as planned; the change itself
@@ -32,6 +33,7 @@ mod apply;
 mod check;
 mod database;
 mod error;
+mod inspect;
 mod meta;
 mod plan;
 mod report;
@@ -51,6 +53,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 pub use error::FileError;
+pub(crate) use inspect::{Found, Inspector};
 pub use plan::{Content, Expect, FileEffect};
 pub use sight::Sight;
 pub use stage::Staged;

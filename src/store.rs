@@ -8,6 +8,7 @@
 //! - a verb on a claimed job names the [`Lease`]; if that lease is no longer
 //!   the current one the answer is `LeaseLost` and nothing has changed.
 
+mod applied;
 mod commit;
 mod effects;
 mod model;
@@ -18,6 +19,7 @@ mod step;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use applied::*;
 pub use commit::*;
 pub use effects::*;
 pub use model::*;
@@ -80,6 +82,19 @@ pub trait Store: Send + Sync {
 
     /// What of a job's effects is still to be applied.
     fn planned(&self, job_id: &str) -> Result<Vec<PlannedEffect>>;
+
+    /// What the disk should hold, in order of path.
+    fn expected(&self, query: &ExpectedQuery) -> Result<Vec<ExpectedStamp>>;
+
+    /// All that is known of what one path should hold; `None` if no job ever did
+    /// anything there.
+    fn expected_file(&self, path: &str) -> Result<Option<ExpectedFile>>;
+
+    /// Looks at a difference once more, while nothing can be applied.
+    fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation>;
+
+    /// What jobs did to a path, newest first.
+    fn history(&self, path: &str) -> Result<Vec<PathEffect>>;
 
     /// Calls a job off, and what waits on it.
     fn cancel(&self, id: &str) -> Result<Cancellation>;

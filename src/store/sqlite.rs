@@ -20,6 +20,7 @@ mod connection;
 mod decide;
 mod enqueue;
 mod events;
+mod expected;
 mod fail;
 mod gates;
 mod heartbeat;
@@ -52,9 +53,9 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, EnqueueJob, Enqueued, Event,
-    EventQuery, Filter, HeldLease, Lease, Outlook, Owner, PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed,
-    Settled, Stats, Step, Store,
+    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EnqueueJob, Enqueued,
+    Event, EventQuery, ExpectedFile, ExpectedQuery, ExpectedStamp, Filter, HeldLease, Lease, Outlook, Owner,
+    PathEffect, PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -242,6 +243,23 @@ impl Store for SqliteStore {
 
     fn planned(&self, job_id: &str) -> Result<Vec<PlannedEffect>> {
         self.readers.read(|conn| outlook::planned(conn, job_id))
+    }
+
+    fn expected(&self, query: &ExpectedQuery) -> Result<Vec<ExpectedStamp>> {
+        self.readers.read(|conn| expected::page(conn, query))
+    }
+
+    fn expected_file(&self, path: &str) -> Result<Option<ExpectedFile>> {
+        self.readers.read(|conn| expected::file(conn, path))
+    }
+
+    fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation> {
+        let subject = format!("path {}", crate::printable(&suspicion.path));
+        self.writer.write(subject, move |tx| expected::confirm(tx, &suspicion))
+    }
+
+    fn history(&self, path: &str) -> Result<Vec<PathEffect>> {
+        self.readers.read(|conn| expected::history(conn, path))
     }
 
     fn cancel(&self, id: &str) -> Result<Cancellation> {

@@ -1,0 +1,75 @@
+//! What a comparison finds.
+
+use serde::Serialize;
+
+/// How the disk differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// A file should be there and is not.
+    Missing,
+    /// A file is there with other content.
+    Changed,
+    /// Nothing should be there, and something is.
+    Present,
+    /// It cannot be looked at.
+    Unreadable,
+    /// Something that is no regular file is in its place.
+    NotAFile,
+}
+
+impl Finding {
+    /// As scripts know it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Changed => "changed",
+            Self::Present => "present",
+            Self::Unreadable => "unreadable",
+            Self::NotAFile => "not_a_file",
+        }
+    }
+}
+
+/// One path where the disk is not as the latest job left it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Below the root.
+    pub path: String,
+    /// How it differs.
+    pub finding: Finding,
+    /// The job that left it otherwise.
+    pub job_id: String,
+    /// sha256 of what should be there; `None` if nothing should.
+    pub expected: Option<String>,
+    /// sha256 of what is there, or words for what has none.
+    pub actual: Option<String>,
+    /// An unfinished job that has the path: this is work in flight, not drift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<String>,
+}
+
+impl Difference {
+    pub(super) fn log(&self) {
+        let path = crate::printable(&self.path);
+        let (expected, actual) = (self.expected.as_deref().unwrap_or("nothing"), self.actual.as_deref());
+        let actual = crate::printable(actual.unwrap_or("nothing"));
+        tracing::warn!(path, finding = self.finding.as_str(), job_id = self.job_id, expected, actual, "drift");
+    }
+}
+
+/// The sums of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reconciled {
+    /// Paths that were compared.
+    pub checked: u64,
+    /// Those that agree.
+    pub ok: u64,
+    /// Those that do not.
+    pub findings: u64,
+    /// Effects that a later one has replaced.
+    pub superseded: u64,
+    /// Paths that differ while a job is at work on them, or about to be.
+    pub in_flight: u64,
+}

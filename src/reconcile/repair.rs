@@ -1,0 +1,64 @@
+//! Putting back what a job left: an explicit act of the operator.
+
+use serde::Serialize;
+
+use super::{Difference, Finding};
+use crate::error::Result;
+use crate::handlers::{CreateFile, DeleteFile};
+use crate::json::sha256_hex;
+use crate::new_job::NewJob;
+use crate::payload::Payload as _;
+use crate::queue::Queue;
+
+/// What can be done about a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// The path that is to be as it was.
+    pub path: String,
+    /// The job that will see to it; `None` if nothing can be done.
+    pub job_id: Option<String>,
+    /// Why nothing can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Queue {
+    /// Queues a job that makes a path again what it was left as, if that is still
+    /// known: a file is written over, or removed. What a job's payload does not
+    /// hold (a commit's contents, an answer of Claude) is known no more.
+    pub fn repair(&self, difference: &Difference) -> Result<Repair> {
+        let path = difference.path.clone();
+        let unable = |reason: &str| Ok(Repair { path: path.clone(), job_id: None, reason: Some(reason.to_owned()) });
+        if let Some(job) = &difference.in_flight {
+            return unable(&format!("job {job} is at work on it"));
+        }
+        if difference.finding == Finding::NotAFile {
+            return unable("something that is no regular file is in the way; remove it first");
+        }
+        let job: NewJob = match &difference.expected {
+            None => DeleteFile::at(&path).into(),
+            Some(sha256) => match self.content_of(&difference.job_id, sha256)? {
+                Some(job) => job,
+                None => return unable("its content is not kept; queue what made it again"),
+            },
+        };
+        let queued = self.enqueue(job)?;
+        Ok(Repair { path, job_id: Some(queued.id), reason: None })
+    }
+
+    /// The file as its job was asked to make it, if the job is still there.
+    fn content_of(&self, job_id: &str, sha256: &str) -> Result<Option<NewJob>> {
+        let job = match self.get(job_id) {
+            Ok(job) => job,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if job.job_type != CreateFile::TYPE {
+            return Ok(None);
+        }
+        let mut payload: CreateFile = job.payload()?;
+        payload.overwrite = true;
+        let same = payload.clone().into_content().is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
+        Ok(same.then(|| payload.into()))
+    }
+}

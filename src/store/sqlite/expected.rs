@@ -1,0 +1,128 @@
+//! What the disk should hold: read in pages, in order of path, and looked at
+//! once more under the write lock before anybody is told of a difference.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::connection::sql_error;
+use super::row::read;
+use super::tx::Tx;
+use crate::error::Result;
+use crate::json::JsonText;
+use crate::payload::Hold;
+use crate::state::Status;
+use crate::store::{Confirmation, ExpectedFile, ExpectedQuery, ExpectedStamp, FileStamp, PathEffect, Suspicion};
+
+/// Along the table itself, which is in order of path. With a bare column beside
+/// one max(), SQLite takes it from the row that has the maximum.
+pub(super) const PAGE: &str =
+    "SELECT path, max(applied_in), size, mtime, inode, count(applied_in), iif(?3, sha256, NULL) FROM effects
+      WHERE path > ?1 GROUP BY path HAVING max(applied_in) IS NOT NULL ORDER BY path LIMIT ?2";
+
+/// The same for one type of jobs; those that were pruned have none.
+const PAGE_OF_TYPE: &str = "SELECT path, latest, size, mtime, inode, applied, iif(?3, sha256, NULL) FROM (
+        SELECT path, max(applied_in) AS latest, job_id, size, mtime, inode, sha256, count(applied_in) AS applied
+          FROM effects
+         WHERE path > ?1 GROUP BY path)
+      WHERE latest IS NOT NULL AND (SELECT type FROM jobs WHERE id = job_id) = ?4 ORDER BY path LIMIT ?2";
+
+pub(super) fn page(conn: &Connection, query: &ExpectedQuery) -> Result<Vec<ExpectedStamp>> {
+    let rows = match &query.job_type {
+        None => {
+            let mut statement = conn.prepare_cached(PAGE).map_err(sql_error)?;
+            statement.query_map(params![query.after, query.limit, query.hashes], stamp).and_then(Iterator::collect)
+        }
+        Some(job_type) => {
+            let mut statement = conn.prepare_cached(PAGE_OF_TYPE).map_err(sql_error)?;
+            statement
+                .query_map(params![query.after, query.limit, query.hashes, job_type], stamp)
+                .and_then(Iterator::collect)
+        }
+    };
+    rows.map_err(sql_error)
+}
+
+fn stamp(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExpectedStamp> {
+    Ok(ExpectedStamp {
+        path: read(row, 0)?,
+        size: size(row, 2)?,
+        stamp: FileStamp {
+            mtime: row.get::<_, Option<i64>>(3)?.unwrap_or(0),
+            inode: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
+        },
+        sha256: row.get(6)?,
+        superseded: u64::try_from(row.get::<_, i64>(5)? - 1).unwrap_or(0),
+    })
+}
+
+fn size(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(|size| u64::try_from(size).unwrap_or(0)))
+}
+
+/// All that is known of one path; `None` if nothing was ever applied there.
+pub(super) fn file(conn: &Connection, path: &str) -> Result<Option<ExpectedFile>> {
+    let latest = conn
+        .prepare_cached(
+            "SELECT path, max(applied_in), size, mtime, inode, count(applied_in), sha256, job_id FROM effects
+              WHERE path = ?1 GROUP BY path HAVING max(applied_in) IS NOT NULL",
+        )
+        .and_then(|mut statement| {
+            let read = |row: &rusqlite::Row<'_>| Ok((stamp(row)?, read::<String>(row, 7)?));
+            statement.query_row([path], read).optional()
+        })
+        .map_err(sql_error)?;
+    let Some((stamp, job_id)) = latest else { return Ok(None) };
+    // Planned by a job that is unfinished. One that failed leaves its plan to a retry and is not at work.
+    let planned = conn
+        .prepare_cached(
+            "SELECT sha256 FROM effects WHERE path = ?1 AND state = 'planned'
+                AND EXISTS (SELECT 1 FROM jobs WHERE id = effects.job_id AND status = 'claimed')",
+        )
+        .and_then(|mut statement| statement.query_map([path], |row| row.get(0))?.collect())
+        .map_err(sql_error)?;
+    Ok(Some(ExpectedFile { job_id, stamp, planned }))
+}
+
+/// Under the write lock nothing is applied, so what is seen now is so.
+pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation> {
+    let now = file(tx.conn, &suspicion.path)?;
+    if now.is_none_or(|file| file.job_id != suspicion.job_id) || !(suspicion.still_so)() {
+        return Ok(Confirmation::Changed);
+    }
+    let key = Hold::path(&suspicion.path).map(|hold| hold.as_str().to_owned()).unwrap_or_default();
+    let in_flight =
+        tx.row("SELECT job_id FROM job_holds WHERE key = ?1 ORDER BY active DESC, seq LIMIT 1", params![key], |row| {
+            read(row, 0)
+        })?;
+    Ok(Confirmation::Confirmed { in_flight })
+}
+
+/// What jobs did to a path, newest first; what is still planned comes before.
+pub(super) fn history(conn: &Connection, path: &str) -> Result<Vec<PathEffect>> {
+    let mut statement = conn
+        .prepare_cached(
+            "SELECT e.job_id, j.type, j.status, j.completed_at, e.sha256, e.size, e.precondition, e.state, j.payload
+               FROM effects e LEFT JOIN jobs j ON j.id = e.job_id
+              WHERE e.path = ?1 ORDER BY e.applied_in IS NOT NULL, e.applied_in DESC",
+        )
+        .map_err(sql_error)?;
+    let rows = statement
+        .query_map([path], |row| {
+            let job = match read::<Option<String>>(row, 1)? {
+                Some(job_type) => Some((job_type, row.get::<_, Status>(2)?)),
+                None => None,
+            };
+            let before: String = read(row, 6)?;
+            Ok(PathEffect {
+                job_id: read(row, 0)?,
+                job,
+                at: row.get(3)?,
+                sha256: row.get(4)?,
+                size: size(row, 5)?,
+                before: (before != "absent").then_some(before),
+                applied: read::<String>(row, 7)? == "applied",
+                payload: read::<Option<JsonText>>(row, 8)?,
+            })
+        })
+        .map_err(sql_error)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
+}

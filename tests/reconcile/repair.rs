@@ -1,0 +1,54 @@
+//! Putting back what is known: the operator's act.
+
+use jobq::Finding;
+
+use super::world::{World, put, remove};
+
+#[test]
+fn what_a_payload_holds_is_put_back_and_what_was_removed_goes_again() {
+    let world = World::new();
+    world.done(jobq::handlers::CreateFile::text("a", "text"));
+    world.done(jobq::handlers::CreateFile::bytes("b", [0, 255]));
+    world.done(put("gone", "1"));
+    world.done(remove("gone"));
+    std::fs::write(world.path("a"), "other").unwrap();
+    std::fs::remove_file(world.path("b")).unwrap();
+    std::fs::write(world.path("gone"), "again").unwrap();
+    let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
+    assert_eq!(found.len(), 3);
+    for difference in &found {
+        let repair = world.queue.repair(difference).unwrap();
+        assert!(repair.job_id.is_some(), "{repair:?}");
+    }
+    world.drain();
+    assert!(world.findings(true).is_empty());
+    assert_eq!(std::fs::read(world.path("b")).unwrap(), [0, 255]);
+}
+
+#[test]
+fn what_is_not_known_or_in_the_way_is_said() {
+    let world = World::new();
+    world.queue.commit(|tx| tx.write("committed", "1")).unwrap();
+    world.done(put("folder", "1"));
+    world.done(put("pruned", "1"));
+    let all = jobq::PruneRequest { job_type: None, ended_before: i64::MAX, failed: false, forget: false };
+    world.queue.prune(all).unwrap();
+    world.done(put("busy", "1"));
+    for path in ["committed", "folder", "pruned", "busy"] {
+        std::fs::remove_file(world.path(path)).unwrap();
+    }
+    std::fs::create_dir(world.path("folder")).unwrap();
+    world.queue.enqueue(put("busy", "2")).unwrap();
+    let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
+    let before = world.queue.stats().unwrap().outstanding.len();
+    for difference in &found {
+        let repair = world.queue.repair(difference).unwrap();
+        let named = match (difference.path.as_str(), difference.finding) {
+            ("folder", Finding::NotAFile) => "in the way",
+            ("busy", _) => "at work",
+            _ => "not kept",
+        };
+        assert!(repair.job_id.is_none() && repair.reason.as_ref().unwrap().contains(named), "{repair:?}");
+    }
+    assert_eq!((found.len(), world.queue.stats().unwrap().outstanding.len()), (4, before));
+}

@@ -24,7 +24,9 @@ pub struct ClaudeExtraction {
 }
 
 impl ClaudeExtraction {
-    fn computed_hash(&self) -> String {
+    /// sha256 of the prompt, in hex.
+    #[must_use]
+    pub fn prompt_hash(&self) -> String {
         hex(&Sha256::digest(self.prompt.as_bytes()))
     }
 }
@@ -41,7 +43,7 @@ impl Payload for ClaudeExtraction {
             return Err(Error::invalid("requirementId", "is empty"));
         }
         match &self.prompt_hash {
-            Some(hash) if !hash.eq_ignore_ascii_case(&self.computed_hash()) => {
+            Some(hash) if !hash.eq_ignore_ascii_case(&self.prompt_hash()) => {
                 Err(Error::invalid("promptHash", "is not the sha256 of the prompt"))
             }
             _ => Ok(()),
@@ -56,7 +58,7 @@ impl Payload for ClaudeExtraction {
     /// The same requirement with the same prompt is the same job, whatever the target.
     fn default_key(&self) -> DefaultKey {
         // Hashed together, so that an id of any length and content makes a key.
-        let both = Sha256::digest(format!("{}\0{}", self.requirement_id, self.computed_hash()));
+        let both = Sha256::digest(format!("{}\0{}", self.requirement_id, self.prompt_hash()));
         DefaultKey::Key(hex(&both))
     }
 

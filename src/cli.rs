@@ -1,6 +1,7 @@
 //! The command line. One file per command; the words are those of the library.
 
 mod args;
+mod blame;
 mod cancel;
 mod commit;
 mod completions;
@@ -16,9 +17,11 @@ mod man;
 mod output;
 mod prune;
 mod reclaim;
+mod reconcile;
 mod retry;
 mod show;
 mod stats;
+mod watch;
 mod worker;
 
 use std::io::{self, Write as _};
@@ -87,6 +90,8 @@ fn run(cli: &Cli, out: &mut Output) -> Outcome {
         Command::Enqueue(args) => enqueue::run(args, &place()?, out),
         Command::Commit(args) => commit::run(args, &place()?, out),
         Command::Worker(args) => worker::run(args, &place()?, out, cli.global.quiet),
+        Command::Reconcile(args) => reconcile::run(args, &place()?, out),
+        Command::Blame(args) => blame::run(args, &place()?, out),
         Command::List(args) => list::run(args, &place()?, out),
         Command::Show(args) => show::run(args, &place()?, out),
         Command::Events(args) => events::run(args, &place()?, out),

@@ -68,7 +68,9 @@ pub use new_job::{NewJob, Unique};
 pub use path::normalise_path;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Payload};
 pub use queue::{Queue, QueueOptions};
-pub use reconcile::{Difference, Finding, PathFilter, ReconcileOptions, Reconciled, Repair};
+pub use reconcile::{
+    Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,
+};
 pub use retry::Backoff;
 pub use state::{Gate, Status};
 pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};

@@ -12,6 +12,7 @@ mod check;
 mod feed;
 mod finding;
 mod repair;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use std::thread;
 
 pub use finding::{Difference, Finding, Reconciled};
 pub use repair::Repair;
+pub use watch::{DiskWatch, Drift, StopWatch};
 
 use self::check::{Checked, Suspect};
 use self::feed::Page;

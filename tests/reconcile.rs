@@ -7,5 +7,6 @@ mod reconcile {
     mod in_flight;
     mod latest;
     mod repair;
+    mod watching;
     mod world;
 }

@@ -57,6 +57,10 @@ pub(crate) enum Command {
     Commit(CommitArgs),
     /// Run jobs until told to stop
     Worker(WorkerArgs),
+    /// Compare what completed jobs did with the disk
+    Reconcile(ReconcileArgs),
+    /// Which jobs wrote or removed a path
+    Blame(BlameArgs),
     /// List jobs, newest first
     List(ListArgs),
     /// Show everything about one job
@@ -248,6 +252,42 @@ pub(crate) struct EventsArgs {
     /// Only events after this one
     #[arg(long, value_name = "EVENT_ID", default_value_t = 0)]
     pub(crate) after: i64,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "Findings: missing, changed, present (should be gone), unreadable, not_a_file. Exit 0 when the disk\nagrees, 1 when it does not. A path that an unfinished job has is in flight, not drift.\n\nExamples:\n  jobq reconcile --deep\n  jobq reconcile --path 'data/**/*.json'\n  jobq reconcile --requeue --yes"
+)]
+pub(crate) struct ReconcileArgs {
+    /// Hash every file, also those that look as they were left
+    #[arg(long)]
+    pub(crate) deep: bool,
+    /// Only paths that match (`*` stays in a folder, `**` goes on)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) path: Option<String>,
+    /// Only what jobs of this type left
+    #[arg(long = "type", value_name = "T")]
+    pub(crate) job_type: Option<String>,
+    /// Keep watching; print what drifts and what is healed
+    #[arg(long, conflicts_with = "requeue")]
+    pub(crate) watch: bool,
+    /// How often to compare everything while watching
+    #[arg(long, value_name = "30s", value_parser = duration, requires = "watch")]
+    pub(crate) every: Option<Duration>,
+    /// Queue a repair for each finding whose content is still known
+    #[arg(long)]
+    pub(crate) requeue: bool,
+    /// Do not ask
+    #[arg(long, requires = "requeue")]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  jobq blame out/report.json")]
+pub(crate) struct BlameArgs {
+    /// Below the root
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
 }
 
 #[derive(Args)]

@@ -29,6 +29,7 @@ mod line;
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -57,11 +58,13 @@ pub(super) struct Writer {
     seat: Mutex<Option<Connection>>,
     /// Watched by other processes' workers.
     wake: Option<PathBuf>,
+    /// Something was changed that they have not been told of.
+    news: AtomicBool,
 }
 
 impl Writer {
     pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
-        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)), wake }
+        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)), wake, news: AtomicBool::new(false) }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -161,6 +164,7 @@ impl Writer {
         }
         // From here: the wait for another process must not make the group smaller.
         let started = Instant::now();
+        let changes = conn.total_changes();
         let tx = Tx::new(conn, &self.context);
         while group.len() < GROUP_SIZE && (group.is_empty() || started.elapsed() < GROUP_TIME) {
             let Some(operation) = self.next(group.len()) else { break };
@@ -179,6 +183,8 @@ impl Writer {
             }
         }
         lock(&self.line).close_group(group.len());
+        // A group that only looked has no news for anybody.
+        self.news.fetch_or(conn.total_changes() != changes, Ordering::Release);
         finish(&tx)
     }
 
@@ -202,6 +208,7 @@ impl Writer {
     /// The group again from the start, each operation in a savepoint. Not the
     /// usual way, because a savepoint copies every page the operation touches.
     fn run_carefully(&self, conn: &Connection, group: &[Arc<dyn Waiting>]) -> Outcome {
+        self.news.store(true, Ordering::Release);
         if execute(conn, "ROLLBACK").is_err() {
             return Outcome::FellApart;
         }
@@ -229,6 +236,7 @@ impl Writer {
         if let Err(error) = begin(conn) {
             return operation.refuse(error);
         }
+        self.news.store(true, Ordering::Release);
         let ok = operation.run(&Tx::alone(conn, &self.context));
         if !ok {
             // Its own error is its answer; the connection may be in any state.
@@ -258,7 +266,8 @@ impl Writer {
     /// changes nothing on the disk. They also look by themselves, so a failure
     /// here costs time only.
     fn wake_others(&self) {
-        if let Some(path) = &self.wake
+        if self.news.swap(false, Ordering::AcqRel)
+            && let Some(path) = &self.wake
             && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
         {
             tracing::debug!(path = %path.display(), %error, "cannot wake other processes");

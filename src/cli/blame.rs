@@ -1,0 +1,85 @@
+//! `jobq blame`: which jobs wrote or removed a path, newest first.
+
+use jobq::clock::rfc3339;
+use jobq::handlers::ClaudeExtraction;
+use jobq::store::{PathEffect, Store as _};
+use jobq::{Error, ErrorKind, Payload as _, printable};
+use serde_json::{Value, json};
+
+use super::args::BlameArgs;
+use super::locate::Place;
+use super::output::{BOLD, Cell, DIM, GREEN, Output, RED, YELLOW};
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &BlameArgs, place: &Place, out: &mut Output) -> Outcome {
+    let path = jobq::normalise_path(&args.path)?;
+    let history = place.open_as_it_is()?.store().history(&path)?;
+    if history.is_empty() {
+        let why = format!("no job has written or removed {}; paths are relative to the root", printable(&path));
+        return Err(Error::new(ErrorKind::NotFound, why).into());
+    }
+    if out.json {
+        for effect in &history {
+            out.json(&object(&path, effect))?;
+        }
+        return Ok(Answer::Yes);
+    }
+    out.line(format_args!("{BOLD}{}{BOLD:#}", printable(&path)))?;
+    let rows: Vec<Vec<Cell>> = history.iter().map(row).collect();
+    out.table(&["WHEN", "WHAT", "JOB", "TYPE", "SHA256", "NOTE"], &rows)?;
+    Ok(Answer::Yes)
+}
+
+fn object(path: &str, effect: &PathEffect) -> Value {
+    let (job_type, status) = effect.job.as_ref().map(|(job_type, status)| (job_type, status)).unzip();
+    let mut object = json!({
+        "path": path,
+        "job_id": effect.job_id,
+        "type": job_type,
+        "status": status,
+        "op": what(effect),
+        "state": if effect.applied { "applied" } else { "planned" },
+        "sha256": effect.sha256,
+        "size": effect.size,
+        "before": effect.before,
+        "at": effect.at.map(rfc3339),
+    });
+    if let Some((requirement, prompt)) = prompt(effect) {
+        object["requirement_id"] = requirement.into();
+        object["prompt_hash"] = prompt.into();
+    }
+    object
+}
+
+fn row(effect: &PathEffect) -> Vec<Cell> {
+    let style = if effect.sha256.is_some() { GREEN } else { RED };
+    let mut note = match (&effect.job, effect.applied) {
+        (None, _) => "its job was pruned".to_owned(),
+        (Some((_, status)), false) => format!("planned, {status}"),
+        (Some(_), true) => String::new(),
+    };
+    if let Some((requirement, prompt)) = prompt(effect) {
+        note = format!("requirement {requirement}, prompt {}… {note}", &prompt[..12]);
+    }
+    vec![
+        Cell::new(effect.at.map(rfc3339).unwrap_or_default(), DIM),
+        Cell::new(what(effect), if effect.applied { style } else { YELLOW }),
+        Cell::plain(&effect.job_id),
+        Cell::plain(effect.job.as_ref().map_or("", |(job_type, _)| job_type)),
+        Cell::plain(effect.sha256.as_deref().map_or("", |hash| hash.get(..12).unwrap_or(hash))),
+        Cell::new(note.trim(), DIM),
+    ]
+}
+
+fn what(effect: &PathEffect) -> &'static str {
+    if effect.sha256.is_some() { "put" } else { "remove" }
+}
+
+/// For an extraction: the requirement it comes from, and the hash of its prompt.
+fn prompt(effect: &PathEffect) -> Option<(String, String)> {
+    let (job_type, _) = effect.job.as_ref()?;
+    let payload = effect.payload.as_ref().filter(|_| job_type == ClaudeExtraction::TYPE)?;
+    let extraction: ClaudeExtraction = payload.parse().ok()?;
+    let hash = extraction.prompt_hash();
+    Some((extraction.requirement_id, hash))
+}

@@ -1,0 +1,133 @@
+//! `jobq reconcile`: what completed jobs did beside what is on the disk.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use jobq::{Difference, Error, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
+
+use super::args::ReconcileArgs;
+use super::locate::Place;
+use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW};
+use super::{Answer, Outcome};
+
+pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outcome {
+    let options = options(args)?;
+    if args.watch {
+        return super::watch::run(args, &options, place, out);
+    }
+    let queue = if args.requeue { place.open()? } else { place.open_as_it_is()? };
+    let bar = progress(out);
+    let mut failed = None;
+    let mut found = Vec::new();
+    let sums = queue.reconcile(&options, |difference, sums| {
+        bar.set_position(sums.checked);
+        let Some(difference) = difference else { return true };
+        // What is to be repaired is kept until all is known: a repair is asked for once.
+        if args.requeue {
+            found.push(difference.clone());
+        }
+        bar.suspend(|| print(difference, out)).map_err(|error| failed = Some(error)).is_ok()
+    })?;
+    bar.finish_and_clear();
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    summary(&sums, out)?;
+    if args.requeue && !found.is_empty() {
+        requeue(&queue, &found, args.yes, out)?;
+    }
+    Ok(if sums.findings == 0 { Answer::Yes } else { Answer::No })
+}
+
+pub(super) fn options(args: &ReconcileArgs) -> jobq::Result<ReconcileOptions> {
+    let mut options = ReconcileOptions { deep: args.deep, job_type: args.job_type.clone(), ..Default::default() };
+    if let Some(glob) = &args.path {
+        let pattern = glob::Pattern::new(glob).map_err(|e| Error::invalid("path", e))?;
+        // A slash is a slash: `*` stays in its folder, `**` goes on.
+        let rules = glob::MatchOptions { require_literal_separator: true, ..Default::default() };
+        options.paths = Some(Arc::new(move |path: &str| pattern.matches_with(path, rules)));
+    }
+    Ok(options)
+}
+
+/// How many so far; how many there are is not known before they are all read.
+fn progress(out: &Output) -> ProgressBar {
+    if out.json || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {human_pos} paths compared  {elapsed}");
+    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+pub(super) fn print(difference: &Difference, out: &mut Output) -> std::io::Result<()> {
+    if out.json {
+        return out.json(difference);
+    }
+    let Difference { path, finding, job_id, expected, actual, in_flight } = difference;
+    let path = printable(path);
+    if let Some(job) = in_flight {
+        return out.line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {job} has it{DIM:#}"));
+    }
+    let style = if matches!(finding, Finding::Missing | Finding::Changed) { RED } else { YELLOW };
+    let short = |hash: &Option<String>| hash.as_deref().map_or("nothing".into(), |text| shortened(text));
+    out.line(format_args!(
+        "{style}{:<10}{style:#} {path}  {DIM}left by {job_id}: expected {}, found {}{DIM:#}",
+        finding.as_str(),
+        short(expected),
+        short(actual)
+    ))
+}
+
+/// A hash by its beginning; words as they are.
+fn shortened(text: &str) -> String {
+    let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { format!("{}…", &text[..12]) } else { printable(text) }
+}
+
+pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()> {
+    if out.json {
+        return out.json(sums);
+    }
+    let Reconciled { checked, ok, findings, superseded, in_flight } = sums;
+    let style = if *findings == 0 { GREEN } else { RED };
+    out.line(format_args!(
+        "{BOLD}{checked}{BOLD:#} paths compared: {ok} agree, {style}{findings} differ{style:#}, {in_flight} in flight  {DIM}({superseded} older effects superseded){DIM:#}"
+    ))
+}
+
+/// Queues repairs; on a terminal only after a yes.
+fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> Result<(), super::Failure> {
+    out.flush()?;
+    if !yes && std::io::stdin().is_terminal() {
+        let mut stderr = std::io::stderr();
+        write!(stderr, "queue repairs for {} paths? What is there now is overwritten. [y/N] ", found.len())?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            out.line("nothing was queued")?;
+            return Ok(());
+        }
+    }
+    for difference in found {
+        let repair = queue.repair(difference)?;
+        if out.json {
+            out.json(&repair)?;
+            continue;
+        }
+        let Repair { path, job_id, reason } = repair;
+        let path = printable(&path);
+        match job_id {
+            Some(id) => out.line(format_args!("{GREEN}queued{GREEN:#}     {path}  {id}"))?,
+            None => {
+                let reason = printable(&reason.unwrap_or_default());
+                out.line(format_args!("{YELLOW}left{YELLOW:#}       {path}  {DIM}{reason}{DIM:#}"))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! Watching the disk: what drifts and what is healed, as it happens. What the
+//! system tells of changes are hints; a comparison of everything, now and then,
+//! is the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::check::Suspect;
+use super::{Difference, ReconcileOptions};
+use crate::effects::Files;
+use crate::error::Result;
+use crate::queue::Queue;
+use crate::store::{ExpectedQuery, Store as _};
+
+/// Changes tend to come together; after the first one, others are waited for this
+/// long.
+const GATHER: Duration = Duration::from_millis(50);
+/// With more hints than this everything is compared instead.
+const MOST_HINTS: usize = 5_000;
+
+/// What has happened to a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// It is no longer as the latest job left it, or differs in another way than
+    /// before.
+    Drifted(Difference),
+    /// It is again as it should be.
+    Healed(String),
+}
+
+enum Hint {
+    Path(String),
+    /// Something was missed.
+    Rescan,
+    Stop,
+}
+
+/// A watch on the files of a queue.
+pub struct DiskWatch {
+    hints: Receiver<Hint>,
+    stop: Sender<Hint>,
+    every: Duration,
+    options: ReconcileOptions,
+    files: Arc<Files>,
+    drifted: BTreeMap<String, Difference>,
+    _watcher: Option<RecommendedWatcher>,
+}
+
+/// Ends a watch.
+#[derive(Clone)]
+pub struct StopWatch(Sender<Hint>);
+
+impl StopWatch {
+    /// The watch ends when it has finished what it is at.
+    pub fn stop(&self) {
+        let _ = self.0.send(Hint::Stop);
+    }
+}
+
+impl DiskWatch {
+    /// Watches from now on; everything is compared at the start and after every
+    /// `every`.
+    pub fn start(queue: &Queue, options: ReconcileOptions, every: Duration) -> Result<Self> {
+        let (stop, hints) = mpsc::channel();
+        let watcher = watch(queue, &stop)
+            .inspect_err(|error| tracing::warn!(%error, "cannot watch the root; comparing now and then instead"))
+            .ok();
+        let files = Arc::new(queue.files("watch")?);
+        Ok(Self { hints, stop, every, options, files, drifted: BTreeMap::new(), _watcher: watcher })
+    }
+
+    /// What ends it.
+    #[must_use]
+    pub fn stopper(&self) -> StopWatch {
+        StopWatch(self.stop.clone())
+    }
+
+    /// Tells what happens until it is stopped. False from `tell` stops it, too.
+    pub fn run(mut self, queue: &Queue, mut tell: impl FnMut(&Drift) -> bool) -> Result<()> {
+        loop {
+            if !self.scan(queue, &mut tell)? {
+                return Ok(());
+            }
+            let scan_at = Instant::now() + self.every;
+            while let Some(hints) = self.gather(scan_at) {
+                let Some(paths) = hints else { return Ok(()) };
+                for path in paths {
+                    if !self.look_below(queue, &path, &mut tell)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hints that have come together; `None` when it is time to compare everything,
+    /// `Some(None)` when it is time to end.
+    #[expect(clippy::option_option, reason = "the inner one is the end")]
+    fn gather(&self, scan_at: Instant) -> Option<Option<BTreeSet<String>>> {
+        let mut paths = BTreeSet::new();
+        let mut until = scan_at;
+        loop {
+            match self.hints.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Hint::Path(path)) => {
+                    if paths.is_empty() {
+                        until = scan_at.min(Instant::now() + GATHER);
+                    }
+                    paths.insert(path);
+                    if paths.len() > MOST_HINTS {
+                        return None;
+                    }
+                }
+                Ok(Hint::Rescan) => return None,
+                Ok(Hint::Stop) => return Some(None),
+                Err(RecvTimeoutError::Timeout) if paths.is_empty() => return None,
+                Err(_) => return Some(Some(paths)),
+            }
+        }
+    }
+
+    fn scan(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        let mut found = BTreeMap::new();
+        queue.reconcile(&self.options, |difference, _| {
+            found.extend(difference.map(|difference| (difference.path.clone(), difference.clone())));
+            true
+        })?;
+        let healed: Vec<String> = self.drifted.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
+        // A look at stamps may miss what a hint has shown.
+        for path in healed {
+            if !self.look(queue, &path, tell)? {
+                return Ok(false);
+            }
+        }
+        Ok(found.into_iter().all(|(path, difference)| self.now(path, Some(difference), tell)))
+    }
+
+    /// A hint may be about a folder: everything below it is looked at.
+    fn look_below(&mut self, queue: &Queue, path: &str, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        if !self.look(queue, path, tell)? {
+            return Ok(false);
+        }
+        let below = format!("{path}/");
+        let mut query = ExpectedQuery { after: below.clone(), limit: 1_000, ..ExpectedQuery::default() };
+        loop {
+            let page = queue.store().expected(&query)?;
+            let full = page.len() == query.limit as usize;
+            for expected in page {
+                if !expected.path.starts_with(&below) {
+                    return Ok(true);
+                }
+                if !self.look(queue, &expected.path, tell)? {
+                    return Ok(false);
+                }
+                query.after = expected.path;
+            }
+            if !full {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn look(&mut self, queue: &Queue, path: &str, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        if self.options.paths.as_ref().is_some_and(|wanted| !wanted(path)) {
+            return Ok(true);
+        }
+        // Something was done to it, so its stamp proves nothing.
+        let options = ReconcileOptions { deep: true, ..self.options.clone() };
+        let suspect = Suspect { path: path.to_owned() };
+        let difference = queue.confirmed(suspect, &self.files, &options)?;
+        Ok(self.now(path.to_owned(), difference, tell))
+    }
+
+    /// What is so now, told if it was not so before. Work in flight is neither.
+    fn now(&mut self, path: String, difference: Option<Difference>, tell: &mut impl FnMut(&Drift) -> bool) -> bool {
+        match difference {
+            Some(difference) if difference.in_flight.is_some() => true,
+            Some(difference) => {
+                if self.drifted.get(&path) == Some(&difference) {
+                    return true;
+                }
+                self.drifted.insert(path, difference.clone());
+                tell(&Drift::Drifted(difference))
+            }
+            None => self.drifted.remove(&path).is_none() || tell(&Drift::Healed(path)),
+        }
+    }
+}
+
+fn watch(queue: &Queue, hints: &Sender<Hint>) -> notify::Result<RecommendedWatcher> {
+    let root = std::fs::canonicalize(queue.root())?;
+    let (hints, below) = (hints.clone(), root.clone());
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let rescan = || drop(hints.send(Hint::Rescan));
+        match event {
+            Err(_) => rescan(),
+            Ok(event) if event.need_rescan() => rescan(),
+            Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
+            Ok(event) => {
+                for path in event.paths.iter().filter_map(|path| relative(path, &below)) {
+                    let _ = hints.send(Hint::Path(path));
+                }
+            }
+        }
+    })?;
+    watcher.watch(&root, RecursiveMode::Recursive)?;
+    Ok(watcher)
+}
+
+/// As jobs name it; `None` for what is jobq's own.
+fn relative(path: &Path, root: &Path) -> Option<String> {
+    let path = path.strip_prefix(root).ok()?.to_str()?;
+    let own = path == ".jobq" || path.starts_with(".jobq/");
+    (!own && !path.is_empty()).then(|| path.to_owned())
+}

@@ -57,4 +57,5 @@ step cargo run --quiet --example custom_handler
 step cargo run --quiet --example requirements
 step cargo bench --bench commit -- --short
 step cargo bench --bench core -- --short
+step cargo bench --bench reconcile -- --short
 step cargo bench --bench worker -- --short

@@ -84,7 +84,7 @@ pub trait Store: Send + Sync {
     fn planned(&self, job_id: &str) -> Result<Vec<PlannedEffect>>;
 
     /// What the disk should hold, in order of path.
-    fn expected(&self, query: &ExpectedQuery) -> Result<Vec<ExpectedStamp>>;
+    fn expected(&self, query: &ExpectedQuery) -> Result<ExpectedPage>;
 
     /// All that is known of what one path should hold; `None` if no job ever did
     /// anything there.

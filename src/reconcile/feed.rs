@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use super::ReconcileOptions;
 use crate::error::Result;
 use crate::queue::Queue;
-use crate::store::{ExpectedQuery, ExpectedStamp, Store as _};
+use crate::store::{ExpectedPage, ExpectedQuery, ExpectedStamp, Store as _};
 
 /// Paths in a page: short reads, so that no snapshot keeps the WAL from being
 /// checkpointed; few when each takes long, so that all threads have something.
@@ -24,15 +24,14 @@ pub(super) fn feed(queue: &Queue, options: &ReconcileOptions, pages: &SyncSender
     let mut query =
         ExpectedQuery { after: String::new(), job_type: options.job_type.clone(), hashes: options.deep, limit: page };
     for number in 0.. {
-        let mut paths = queue.store().expected(&query)?;
-        let Some(last) = paths.last() else { break };
-        query.after = last.path.clone();
-        let more = paths.len() == page as usize;
+        let ExpectedPage { files: mut paths, next } = queue.store().expected(&query)?;
         if let Some(wanted) = &options.paths {
             paths.retain(|expected| wanted(&expected.path));
         }
-        if pages.send(Page { number, paths }).is_err() || !more {
-            break;
+        let wanted = pages.send(Page { number, paths }).is_ok();
+        match next {
+            Some(next) if wanted => query.after = next,
+            _ => break,
         }
     }
     Ok(())

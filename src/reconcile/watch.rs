@@ -148,18 +148,17 @@ impl DiskWatch {
         let mut query = ExpectedQuery { after: below.clone(), limit: 1_000, ..ExpectedQuery::default() };
         loop {
             let page = queue.store().expected(&query)?;
-            let full = page.len() == query.limit as usize;
-            for expected in page {
+            for expected in page.files {
                 if !expected.path.starts_with(&below) {
                     return Ok(true);
                 }
                 if !self.look(queue, &expected.path, tell)? {
                     return Ok(false);
                 }
-                query.after = expected.path;
             }
-            if !full {
-                return Ok(true);
+            match page.next {
+                Some(next) => query.after = next,
+                None => return Ok(true),
             }
         }
     }

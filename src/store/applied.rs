@@ -36,6 +36,15 @@ pub struct ExpectedQuery {
     pub limit: u32,
 }
 
+/// Some of what the disk should hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedPage {
+    /// In order of path.
+    pub files: Vec<ExpectedStamp>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<String>,
+}
+
 /// All that is known of what a path should hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedFile {

@@ -54,8 +54,8 @@ use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
     AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EnqueueJob, Enqueued,
-    Event, EventQuery, ExpectedFile, ExpectedQuery, ExpectedStamp, Filter, HeldLease, Lease, Outlook, Owner,
-    PathEffect, PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
+    Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner, PathEffect,
+    PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -245,7 +245,7 @@ impl Store for SqliteStore {
         self.readers.read(|conn| outlook::planned(conn, job_id))
     }
 
-    fn expected(&self, query: &ExpectedQuery) -> Result<Vec<ExpectedStamp>> {
+    fn expected(&self, query: &ExpectedQuery) -> Result<ExpectedPage> {
         self.readers.read(|conn| expected::page(conn, query))
     }
 

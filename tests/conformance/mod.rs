@@ -12,6 +12,7 @@ pub mod dedup;
 pub mod draft;
 pub mod enqueue;
 pub mod events;
+pub mod expected;
 pub mod fencing;
 pub mod follow_ups;
 pub mod holds;

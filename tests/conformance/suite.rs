@@ -25,6 +25,11 @@ macro_rules! conformance {
                     a_conflict_after_the_first_change_leaves_the_jobs_waiting
                     a_retry_can_be_told_what_it_comes_on_top_of
                     a_dead_committers_work_is_taken_over_and_never_used_up;
+                expected:
+                    the_latest_applied_effect_of_each_path_is_expected
+                    what_a_failed_job_planned_is_not_expected
+                    a_suspicion_is_confirmed_only_if_nothing_has_changed
+                    the_history_of_a_path_begins_with_the_newest;
                 dedup:
                     the_same_key_finds_the_unfinished_job
                     a_key_belongs_to_its_type

@@ -6,6 +6,7 @@ mod cli {
     mod harness;
     mod jobs;
     mod places;
+    mod reconcile;
     mod unavailable;
     mod worker;
 }

@@ -1,0 +1,178 @@
+//! `jobq reconcile` and `jobq blame`: what scripts rely on.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::harness::{Scratch, json_lines};
+
+/// A queue whose jobs have made `a` and `b/c` and removed `gone`.
+fn with_files() -> Scratch {
+    let q = Scratch::new();
+    for (path, content) in [("a", "A"), ("b/c", "C"), ("gone", "G")] {
+        q.enqueue(&["create_file", &json!({"path": path, "content": content}).to_string()]);
+    }
+    q.enqueue(&["delete_file", r#"{"path":"gone"}"#]);
+    q.ok(&["worker", "--drain"]);
+    q
+}
+
+/// Exit code 1, and these lines.
+fn findings(q: &Scratch, args: &[&str]) -> Vec<Value> {
+    let mut all = vec!["reconcile", "--json"];
+    all.extend(args);
+    let said = q.run(&all);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    json_lines(&said.stdout)
+}
+
+#[test]
+fn a_disk_that_agrees_is_exit_0_and_one_line() {
+    let q = with_files();
+    for args in [&["reconcile"][..], &["reconcile", "--deep"]] {
+        let sums = json!({"checked": 3, "ok": 3, "findings": 0, "superseded": 1, "in_flight": 0});
+        assert_eq!(q.json(args), [sums]);
+    }
+    assert!(q.ok(&["reconcile"]).contains("3 agree"));
+    let empty = Scratch::new();
+    assert_eq!(empty.json(&["reconcile"])[0]["checked"], 0);
+}
+
+#[test]
+fn findings_have_the_documented_shape_and_exit_1() {
+    let q = with_files();
+    std::fs::write(q.path().join("a"), "other").unwrap();
+    std::fs::remove_file(q.path().join("b/c")).unwrap();
+    std::fs::write(q.path().join("gone"), "again").unwrap();
+    let lines = findings(&q, &[]);
+    let job = q.json(&["blame", "a"])[0]["job_id"].clone();
+    let hash = |text: &str| jobq::sha256_hex(text.as_bytes());
+    assert_eq!(
+        lines[0],
+        json!({"path": "a", "finding": "changed", "job_id": job, "expected": hash("A"), "actual": hash("other")})
+    );
+    assert_eq!(
+        (&lines[1]["path"], &lines[1]["finding"], &lines[1]["actual"]),
+        (&json!("b/c"), &json!("missing"), &json!(null))
+    );
+    assert_eq!((&lines[2]["finding"], &lines[2]["expected"]), (&json!("present"), &json!(null)));
+    assert_eq!(lines[3], json!({"checked": 3, "ok": 0, "findings": 3, "superseded": 1, "in_flight": 0}));
+    let said = q.run(&["reconcile"]);
+    assert!(said.stdout.contains("changed") && said.stdout.contains("b/c"), "{}", said.stdout);
+    for (key, value) in [("finding", "missing"), ("path", "b/c"), ("job_id", "")] {
+        assert!(said.stderr.contains(&format!("{key}=\"{value}")), "each is logged: {}", said.stderr);
+    }
+    assert_eq!(findings(&q, &["--path", "b/*"]).len(), 2);
+    assert_eq!(q.json(&["reconcile", "--path", "*/nothing"])[0]["checked"], 0);
+    assert_eq!(findings(&q, &["--path", "**/c"])[0]["path"], "b/c");
+    assert_eq!(findings(&q, &["--type", "delete_file"])[0]["path"], "gone");
+    assert!(q.refused(2, &["reconcile", "--path", "[a"]).contains("path"));
+    assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "other", "it reports and never fixes");
+}
+
+#[test]
+fn repairs_are_queued_only_when_asked_for_and_said() {
+    let q = with_files();
+    std::fs::write(q.path().join("a"), "other").unwrap();
+    std::fs::create_dir(q.path().join("gone")).unwrap();
+    let lines = findings(&q, &["--requeue", "--yes"]);
+    let repairs = &lines[3..];
+    assert_eq!((repairs.len(), &repairs[0]["path"]), (2, &json!("a")));
+    assert!(repairs[0]["job_id"].is_string() && repairs[1]["job_id"].is_string(), "{repairs:?}");
+    q.ok(&["worker", "--drain"]);
+    assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "A");
+    let left = findings(&q, &[]);
+    assert_eq!((left.len(), &left[0]["path"]), (2, &json!("gone")), "a folder is not removed");
+    assert!(q.refused(2, &["reconcile", "--yes"]).contains("--requeue"));
+}
+
+/// As somebody who may not read everything.
+#[test]
+fn what_may_not_be_read_is_unreadable() {
+    let q = with_files();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("!!! SKIPPED: unreadable files need root to be made");
+        return;
+    }
+    let (nobody, a) = (65_534, q.path().join("a"));
+    for path in walk(q.path()) {
+        std::os::unix::fs::chown(path, Some(nobody), Some(nobody)).unwrap();
+    }
+    std::fs::write(&a, "changed, and then closed").unwrap();
+    std::os::unix::fs::chown(&a, Some(0), Some(0)).unwrap();
+    std::fs::set_permissions(&a, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    let mut command = q.command(&["reconcile", "--json"]);
+    let output = match command.uid(nobody).gid(nobody).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("!!! SKIPPED: the program cannot be run as another user: {error}");
+            return;
+        }
+    };
+    let lines = json_lines(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!((&lines[0]["path"], &lines[0]["finding"]), (&json!("a"), &json!("unreadable")), "{lines:?}");
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(walk(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_watch_prints_what_drifts_and_heals_until_it_is_told_to_end() {
+    let q = with_files();
+    let mut child = q.command(&["reconcile", "--watch", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::fs::remove_file(q.path().join("a")).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let drifted = next();
+    assert_eq!(
+        (&drifted["event"], &drifted["path"], &drifted["finding"]),
+        (&json!("drifted"), &json!("a"), &json!("missing"))
+    );
+    let aside = q.path().join(".jobq/aside");
+    std::fs::write(&aside, "A").unwrap();
+    std::fs::rename(aside, q.path().join("a")).unwrap();
+    assert_eq!(next(), json!({"event": "healed", "path": "a"}));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn blame_names_the_jobs_newest_first() {
+    let q = with_files();
+    let history = q.json(&["blame", "./gone"]);
+    let ops: Vec<_> = history.iter().map(|effect| effect["op"].as_str().unwrap()).collect();
+    assert_eq!(ops, ["remove", "put"]);
+    assert_eq!((&history[1]["sha256"], &history[1]["type"]), (&json!(jobq::sha256_hex(b"G")), &json!("create_file")));
+    assert_eq!(history[0]["before"], history[1]["sha256"]);
+    assert!(q.ok(&["blame", "gone"]).contains("create_file"));
+    assert!(q.refused(3, &["blame", "nowhere"]).contains("nowhere"));
+    assert!(q.refused(2, &["blame", "../x"]).contains(".."));
+    // An extraction says what it was asked.
+    let prompt = json!({"prompt": "why", "targetPath": "a", "requirementId": "REQ-7"}).to_string();
+    let job = q.enqueue(&["claude_extraction", &prompt]);
+    q.sql()
+        .execute(
+            "INSERT INTO effects (path, job_id, number, op, state, precondition, sha256, size, applied_in)
+             VALUES ('a', ?1, 0, 'put', 'applied', 'absent', 'x', 1, 1000000)",
+            [&job],
+        )
+        .unwrap();
+    let newest = &q.json(&["blame", "a"])[0];
+    assert_eq!(
+        (&newest["requirement_id"], &newest["prompt_hash"]),
+        (&json!("REQ-7"), &json!(jobq::sha256_hex(b"why")))
+    );
+}

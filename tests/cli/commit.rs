@@ -67,6 +67,19 @@ fn json_keeps_its_order_and_its_digits() {
     assert_eq!(written, "{\n  \"z\": 1.50,\n  \"a\": 123456789012345678901234567890,\n  \"s\": \"A\\/\"\n}\n");
 }
 
+/// As deep as a payload may be; deeper text must not take the stack with it.
+#[test]
+fn json_that_is_nested_too_deeply_is_refused() {
+    let q = Scratch::new();
+    let document = |depth: usize| {
+        format!(r#"{{"writes":[{{"path":"a","json":{}1{}}}]}}"#, "[".repeat(depth), "]".repeat(depth))
+    };
+    for depth in [129, 30_000] {
+        assert!(refused(&q, 2, &document(depth)).contains("nested deeper than 128"));
+    }
+    assert_eq!(q.run_with_input(&["commit"], &document(128)).code, 0);
+}
+
 #[test]
 fn mistakes_are_named_and_change_nothing() {
     let q = Scratch::new();

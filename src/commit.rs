@@ -97,7 +97,15 @@ impl Queue {
         let jobs = plan::jobs(self, id, std::mem::take(&mut draft.jobs), true)?;
         let staging = committer.stage(id, draft.changes.iter().map(|(_, change)| change))?;
         for _ in 0..LOOKS {
-            let plan = Plan::make(committer.files(), &draft, &staging)?;
+            let plan = match Plan::make(committer.files(), &draft, &staging) {
+                Ok(plan) => plan,
+                // The same commit may have been accepted through another process since it was
+                // looked for; then it is what has changed the disk.
+                Err(error) => match draft.id.as_ref().map_or(Ok(None), |_| self.known(&job))? {
+                    Some(known) => return self.existing(&committer, &known),
+                    None => return Err(error),
+                },
+            };
             let (still_so, has_changed) = plan.still_so(committer.files());
             let commit = Commit {
                 owner: committer.owner().clone(),

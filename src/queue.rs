@@ -367,6 +367,9 @@ impl Queue {
 
     /// Files below the root, to look at.
     pub(crate) fn files(&self, reader: &str) -> Result<Files> {
+        // Beside a database of the application's it is made only when it is needed.
+        std::fs::create_dir_all(&self.state)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", self.state.display())))?;
         Files::open(&self.root, &self.state, reader)?.protecting(&self.db)
     }
 

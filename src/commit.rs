@@ -29,6 +29,7 @@ pub use json_files::Snapshot;
 use self::answer::{accepted, described};
 use self::committer::{Doubt, Staging};
 use self::plan::Plan;
+use self::roll_forward::Seen;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::json::same_meaning;
@@ -92,7 +93,7 @@ impl Queue {
         if draft.id.is_some()
             && let Some(known) = self.known(&job)?
         {
-            return self.existing(&committer, &known);
+            return self.existing(&known);
         }
         let jobs = plan::jobs(self, id, std::mem::take(&mut draft.jobs), true)?;
         let staging = committer.stage(id, draft.changes.iter().map(|(_, change)| change))?;
@@ -102,7 +103,7 @@ impl Queue {
                 // The same commit may have been accepted through another process since it was
                 // looked for; then it is what has changed the disk.
                 Err(error) => match draft.id.as_ref().map_or(Ok(None), |_| self.known(&job))? {
-                    Some(known) => return self.existing(&committer, &known),
+                    Some(known) => return self.existing(&known),
                     None => return Err(error),
                 },
             };
@@ -118,7 +119,7 @@ impl Queue {
                 Ok(Committed::New { lease, jobs }) => {
                     self.apply_accepted(&committer, lease, accepted(id, jobs), staging)
                 }
-                Ok(Committed::Existing(known)) => return self.existing(&committer, &known),
+                Ok(Committed::Existing(known)) => return self.existing(&known),
                 Err(_) if has_changed.load(Ordering::Acquire) => continue,
                 Err(error) if error.is_outcome_unknown() => self.find_out(&committer, commit, staging, error),
                 Err(error) => return Err(error),
@@ -131,7 +132,8 @@ impl Queue {
     /// The database works: what was in doubt can be brought to its end, perhaps
     /// this commit among it.
     fn settled(&self, committer: &Committer, accepted: Accepted) -> Accepted {
-        if !self.settle_doubts(committer) || accepted.applied {
+        self.settle_doubts(committer, Seen::Written);
+        if accepted.applied {
             return accepted;
         }
         let now = self.get(&accepted.id).map(|job| Accepted { existing: false, ..described(&job) });
@@ -215,11 +217,10 @@ impl Queue {
 
     /// Accepted before, by this process or another. If it is still to be applied
     /// and its owner is gone, that is done now.
-    fn existing(&self, committer: &Committer, known: &Job) -> Result<Accepted> {
+    fn existing(&self, known: &Job) -> Result<Accepted> {
         if known.status != Status::Claimed {
             return Ok(described(known));
         }
-        self.settle_doubts(committer);
         self.roll_forward()?;
         self.get(&known.id).map(|job| described(&job))
     }

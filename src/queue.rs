@@ -1,5 +1,6 @@
 //! What applications call.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -125,8 +126,9 @@ impl QueueOptions {
         let folder = std::path::absolute(&folder)
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", folder.display())))?;
         let name = self.db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
-        let state = state_folder(&folder);
-        let root = self.root.unwrap_or_else(|| state.parent().unwrap_or(&folder).to_owned());
+        let state = state_folder(&folder, name);
+        let inside = folder.file_name() == Some(".jobq".as_ref());
+        let root = self.root.unwrap_or_else(|| folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned());
         let store = SqliteStore::open(SqliteOptions {
             path: folder.join(name),
             wake: Some(state.join("wake")),
@@ -341,7 +343,8 @@ impl Queue {
         &self.root
     }
 
-    /// The folder of what jobq keeps beside the database: `.jobq`.
+    /// The folder of what jobq keeps beside the database: `.jobq`, or
+    /// `.jobq/<name>.d` beside a database of another name or place.
     #[must_use]
     pub fn state_folder(&self) -> &Path {
         &self.state
@@ -414,9 +417,15 @@ impl Queue {
     }
 }
 
-/// Where lock files and staged contents are: in `.jobq`, which is the
-/// database's own folder or one beside a database of the application's. It
-/// follows from the database alone, so that all processes agree on it.
-fn state_folder(folder: &Path) -> PathBuf {
-    if folder.file_name() == Some(".jobq".as_ref()) { folder.to_owned() } else { folder.join(".jobq") }
+/// Where lock files and staged contents are: in `.jobq` for the database that is
+/// there, and in a folder of its own beside any other, which may have neighbours.
+/// Two databases must never share one: each would take what the other has staged
+/// for litter. It follows from the database alone, so that all processes agree.
+fn state_folder(folder: &Path, name: &OsStr) -> PathBuf {
+    if folder.file_name() == Some(".jobq".as_ref()) && name == "jobq.db" {
+        return folder.to_owned();
+    }
+    let mut own = name.to_owned();
+    own.push(".d");
+    folder.join(".jobq").join(own)
 }

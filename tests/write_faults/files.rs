@@ -24,7 +24,7 @@ fn file(bench: &Bench) -> Option<String> {
 }
 
 fn staged(bench: &Bench) -> usize {
-    let stage = bench.db.with_file_name(".jobq").join("stage");
+    let stage = bench.db.with_file_name(".jobq/jobq.db.d/stage");
     let owners = std::fs::read_dir(stage).into_iter().flatten();
     owners.map(|owner| std::fs::read_dir(owner.unwrap().path()).unwrap().count()).sum()
 }

@@ -114,7 +114,12 @@ impl QueueOptions {
 
     /// Opens the queue.
     pub fn open(self) -> Result<Queue> {
-        let folder = match self.db.parent() {
+        // All processes have to agree where its lock files and staged contents are, by whatever name they
+        // know it. SQLite goes by the file that a link leads to, too.
+        let is_link = std::fs::symlink_metadata(&self.db).is_ok_and(|found| found.is_symlink());
+        let target = if is_link { std::fs::canonicalize(&self.db).ok() } else { None };
+        let db = target.unwrap_or(self.db);
+        let folder = match db.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
@@ -123,12 +128,18 @@ impl QueueOptions {
                 .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
         }
         // Absolute, so that the process may change its folder.
-        let folder = std::path::absolute(&folder)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", folder.display())))?;
-        let name = self.db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
+        let absolute = |path: &Path| {
+            std::path::absolute(path)
+                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))
+        };
+        let folder = absolute(&folder)?;
+        let name = db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
         let state = state_folder(&folder, name);
         let inside = folder.file_name() == Some(".jobq".as_ref());
-        let root = self.root.unwrap_or_else(|| folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned());
+        let root = match &self.root {
+            Some(root) => absolute(root)?,
+            None => folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned(),
+        };
         let store = SqliteStore::open(SqliteOptions {
             path: folder.join(name),
             wake: Some(state.join("wake")),

@@ -82,6 +82,19 @@ fn databases_in_one_folder_leave_each_others_contents_alone() {
     }
 }
 
+/// Whoever knows the database by another name has the same lock files and staged contents.
+#[test]
+fn a_link_to_a_database_leads_to_all_that_belongs_to_it() {
+    let world = World::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("app.db");
+    std::os::unix::fs::symlink(world.path(".jobq/jobq.db"), &link).unwrap();
+    let linked = jobq::QueueOptions::at(&link).open().unwrap();
+    assert_eq!((linked.root(), linked.state_folder()), (world.root(), world.queue.state_folder()));
+    assert!(linked.commit(|tx| tx.write("a", "new a")).unwrap().applied);
+    assert_eq!(world.read("a"), "new a");
+}
+
 /// Another program gets between the renames of one commit.
 #[test]
 fn a_commit_that_comes_half_way_says_what_is_done_and_what_is_not() {

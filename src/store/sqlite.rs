@@ -93,8 +93,9 @@ impl SqliteOptions {
 
 /// Jobs in a SQLite database.
 pub struct SqliteStore {
-    writer: Writer,
+    // Before the writer: the last connection to close brings the log into the database.
     readers: Readers,
+    writer: Writer,
 }
 
 impl SqliteStore {

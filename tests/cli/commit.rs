@@ -71,9 +71,8 @@ fn json_keeps_its_order_and_its_digits() {
 #[test]
 fn json_that_is_nested_too_deeply_is_refused() {
     let q = Scratch::new();
-    let document = |depth: usize| {
-        format!(r#"{{"writes":[{{"path":"a","json":{}1{}}}]}}"#, "[".repeat(depth), "]".repeat(depth))
-    };
+    let document =
+        |depth: usize| format!(r#"{{"writes":[{{"path":"a","json":{}1{}}}]}}"#, "[".repeat(depth), "]".repeat(depth));
     for depth in [129, 30_000] {
         assert!(refused(&q, 2, &document(depth)).contains("nested deeper than 128"));
     }

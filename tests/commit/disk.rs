@@ -73,7 +73,9 @@ fn databases_in_one_folder_leave_each_others_contents_alone() {
         assert!(!commit.applied);
         commits.push((name, file, commit.id));
     }
-    names.iter().for_each(|name| drop(at(name).open().unwrap()));
+    for name in names {
+        drop(at(name).open().unwrap());
+    }
     for (name, file, id) in commits {
         let clock = std::sync::Arc::new(jobq::clock::ManualClock::at(i64::MAX / 2));
         let job = at(name).clock(clock).open().unwrap().get(&id).unwrap();

@@ -120,8 +120,9 @@ impl Queue {
                     self.apply_accepted(&committer, lease, accepted(id, jobs), staging)
                 }
                 Ok(Committed::Existing(known)) => return self.existing(&known),
-                Err(_) if has_changed.load(Ordering::Acquire) => continue,
+                // First: it may have been accepted, whatever was seen before.
                 Err(error) if error.is_outcome_unknown() => self.find_out(&committer, commit, staging, error),
+                Err(_) if has_changed.load(Ordering::Acquire) => continue,
                 Err(error) => return Err(error),
             };
             return answer.map(|accepted| self.settled(&committer, accepted));

@@ -1,10 +1,12 @@
 //! What applications call.
 
-use std::ffi::OsStr;
+mod place;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::place::Place;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::commit::Committer;
 use crate::effects::{Act, Files, Watch};
@@ -75,7 +77,9 @@ impl QueueOptions {
         self
     }
 
-    /// The folder jobs may touch, if it is not the one the database is in.
+    /// The folder jobs may touch, if it is not the one the database is in. The
+    /// first one that is named is put on record with the queue; who opens it
+    /// without naming one gets that, and who names another is refused.
     #[must_use]
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
@@ -114,42 +118,19 @@ impl QueueOptions {
 
     /// Opens the queue.
     pub fn open(self) -> Result<Queue> {
-        // All processes have to agree where its lock files and staged contents are, by whatever name they
-        // know it. SQLite goes by the file that a link leads to, too.
-        let is_link = std::fs::symlink_metadata(&self.db).is_ok_and(|found| found.is_symlink());
-        let target = if is_link { std::fs::canonicalize(&self.db).ok() } else { None };
-        let db = target.unwrap_or(self.db);
-        let folder = match db.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        if self.create {
-            std::fs::create_dir_all(&folder)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
-        }
-        // Absolute, so that the process may change its folder.
-        let absolute = |path: &Path| {
-            std::path::absolute(path)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))
-        };
-        let folder = absolute(&folder)?;
-        let name = db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
-        let state = state_folder(&folder, name);
-        let inside = folder.file_name() == Some(".jobq".as_ref());
-        let root = match &self.root {
-            Some(root) => absolute(root)?,
-            None => folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned(),
-        };
+        let place = Place::of(self.db, self.create)?;
         let store = SqliteStore::open(SqliteOptions {
-            path: folder.join(name),
-            wake: Some(state.join("wake")),
+            path: place.db.clone(),
+            wake: Some(place.state.join("wake")),
             create: self.create,
             busy_timeout: self.busy_timeout,
             types: self.types.clone(),
             clock: self.clock.clone(),
         })?;
+        let root = place.root(self.root.as_deref(), &store)?;
+        let Place { db, state, .. } = place;
         let ids = Mutex::new(ulid::Generator::new());
-        let (types, clock, db, committer) = (self.types, self.clock, folder.join(name), Mutex::default());
+        let (types, clock, committer) = (self.types, self.clock, Mutex::default());
         let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
         // What cannot be applied stays visible; whoever opens goes on.
         if self.recover
@@ -426,17 +407,4 @@ impl Queue {
         // The generator only refuses after 2⁸⁰ ids in one millisecond.
         ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
     }
-}
-
-/// Where lock files and staged contents are: in `.jobq` for the database that is
-/// there, and in a folder of its own beside any other, which may have neighbours.
-/// Two databases must never share one: each would take what the other has staged
-/// for litter. It follows from the database alone, so that all processes agree.
-fn state_folder(folder: &Path, name: &OsStr) -> PathBuf {
-    if folder.file_name() == Some(".jobq".as_ref()) && name == "jobq.db" {
-        return folder.to_owned();
-    }
-    let mut own = name.to_owned();
-    own.push(".d");
-    folder.join(".jobq").join(own)
 }

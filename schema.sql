@@ -20,7 +20,8 @@
 -- jobq_meta: facts about this database. schema_version is kept here and not in
 -- PRAGMA user_version because the application may own that one. Every write
 -- transaction of jobq reads it again, so an old process never writes into a
--- schema that has moved on.
+-- schema that has moved on. root is the folder jobs may touch, if it is not the
+-- one that follows from where the database is.
 -- ---------------------------------------------------------------------------
 CREATE TABLE jobq_meta (
     key   TEXT NOT NULL PRIMARY KEY,

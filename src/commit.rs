@@ -29,6 +29,7 @@ pub use json_files::Snapshot;
 use self::answer::{accepted, described};
 use self::committer::{Doubt, Staging};
 use self::plan::Plan;
+use self::roll_forward::Seen;
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::json::same_meaning;
@@ -92,12 +93,20 @@ impl Queue {
         if draft.id.is_some()
             && let Some(known) = self.known(&job)?
         {
-            return self.existing(&committer, &known);
+            return self.existing(&known);
         }
         let jobs = plan::jobs(self, id, std::mem::take(&mut draft.jobs), true)?;
         let staging = committer.stage(id, draft.changes.iter().map(|(_, change)| change))?;
         for _ in 0..LOOKS {
-            let plan = Plan::make(committer.files(), &draft, &staging)?;
+            let plan = match Plan::make(committer.files(), &draft, &staging) {
+                Ok(plan) => plan,
+                // The same commit may have been accepted through another process since it was
+                // looked for; then it is what has changed the disk.
+                Err(error) => match draft.id.as_ref().map_or(Ok(None), |_| self.known(&job))? {
+                    Some(known) => return self.existing(&known),
+                    None => return Err(error),
+                },
+            };
             let (still_so, has_changed) = plan.still_so(committer.files());
             let commit = Commit {
                 owner: committer.owner().clone(),
@@ -110,9 +119,10 @@ impl Queue {
                 Ok(Committed::New { lease, jobs }) => {
                     self.apply_accepted(&committer, lease, accepted(id, jobs), staging)
                 }
-                Ok(Committed::Existing(known)) => return self.existing(&committer, &known),
-                Err(_) if has_changed.load(Ordering::Acquire) => continue,
+                Ok(Committed::Existing(known)) => return self.existing(&known),
+                // First: it may have been accepted, whatever was seen before.
                 Err(error) if error.is_outcome_unknown() => self.find_out(&committer, commit, staging, error),
+                Err(_) if has_changed.load(Ordering::Acquire) => continue,
                 Err(error) => return Err(error),
             };
             return answer.map(|accepted| self.settled(&committer, accepted));
@@ -123,7 +133,8 @@ impl Queue {
     /// The database works: what was in doubt can be brought to its end, perhaps
     /// this commit among it.
     fn settled(&self, committer: &Committer, accepted: Accepted) -> Accepted {
-        if !self.settle_doubts(committer) || accepted.applied {
+        self.settle_doubts(committer, Seen::Written);
+        if accepted.applied {
             return accepted;
         }
         let now = self.get(&accepted.id).map(|job| Accepted { existing: false, ..described(&job) });
@@ -207,11 +218,10 @@ impl Queue {
 
     /// Accepted before, by this process or another. If it is still to be applied
     /// and its owner is gone, that is done now.
-    fn existing(&self, committer: &Committer, known: &Job) -> Result<Accepted> {
+    fn existing(&self, known: &Job) -> Result<Accepted> {
         if known.status != Status::Claimed {
             return Ok(described(known));
         }
-        self.settle_doubts(committer);
         self.roll_forward()?;
         self.get(&known.id).map(|job| described(&job))
     }

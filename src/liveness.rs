@@ -24,6 +24,9 @@ pub use lock_file::OwnerLock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{DeadOwner, HeldLease, Owner, Reclaim, Reclaimed, Store};
 
+/// How long an owner may be silent, unless it says otherwise.
+pub(crate) const LEASE: Duration = Duration::from_secs(300);
+
 /// What is known of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

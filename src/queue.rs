@@ -1,9 +1,12 @@
 //! What applications call.
 
+mod place;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::place::Place;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::commit::Committer;
 use crate::effects::{Act, Files, Watch};
@@ -74,7 +77,9 @@ impl QueueOptions {
         self
     }
 
-    /// The folder jobs may touch, if it is not the one the database is in.
+    /// The folder jobs may touch, if it is not the one the database is in. The
+    /// first one that is named is put on record with the queue; who opens it
+    /// without naming one gets that, and who names another is refused.
     #[must_use]
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
@@ -113,30 +118,19 @@ impl QueueOptions {
 
     /// Opens the queue.
     pub fn open(self) -> Result<Queue> {
-        let folder = match self.db.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        if self.create {
-            std::fs::create_dir_all(&folder)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
-        }
-        // Absolute, so that the process may change its folder.
-        let folder = std::path::absolute(&folder)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", folder.display())))?;
-        let name = self.db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
-        let state = state_folder(&folder);
-        let root = self.root.unwrap_or_else(|| state.parent().unwrap_or(&folder).to_owned());
+        let place = Place::of(self.db, self.create)?;
         let store = SqliteStore::open(SqliteOptions {
-            path: folder.join(name),
-            wake: Some(state.join("wake")),
+            path: place.db.clone(),
+            wake: Some(place.state.join("wake")),
             create: self.create,
             busy_timeout: self.busy_timeout,
             types: self.types.clone(),
             clock: self.clock.clone(),
         })?;
+        let root = place.root(self.root.as_deref(), &store)?;
+        let Place { db, state, .. } = place;
         let ids = Mutex::new(ulid::Generator::new());
-        let (types, clock, db, committer) = (self.types, self.clock, folder.join(name), Mutex::default());
+        let (types, clock, committer) = (self.types, self.clock, Mutex::default());
         let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
         // What cannot be applied stays visible; whoever opens goes on.
         if self.recover
@@ -341,7 +335,8 @@ impl Queue {
         &self.root
     }
 
-    /// The folder of what jobq keeps beside the database: `.jobq`.
+    /// The folder of what jobq keeps beside the database: `.jobq`, or
+    /// `.jobq/<name>.d` beside a database of another name or place.
     #[must_use]
     pub fn state_folder(&self) -> &Path {
         &self.state
@@ -367,6 +362,9 @@ impl Queue {
 
     /// Files below the root, to look at.
     pub(crate) fn files(&self, reader: &str) -> Result<Files> {
+        // Beside a database of the application's it is made only when it is needed.
+        std::fs::create_dir_all(&self.state)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", self.state.display())))?;
         Files::open(&self.root, &self.state, reader)?.protecting(&self.db)
     }
 
@@ -409,11 +407,4 @@ impl Queue {
         // The generator only refuses after 2⁸⁰ ids in one millisecond.
         ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string()
     }
-}
-
-/// Where lock files and staged contents are: in `.jobq`, which is the
-/// database's own folder or one beside a database of the application's. It
-/// follows from the database alone, so that all processes agree on it.
-fn state_folder(folder: &Path) -> PathBuf {
-    if folder.file_name() == Some(".jobq".as_ref()) { folder.to_owned() } else { folder.join(".jobq") }
 }

@@ -47,7 +47,7 @@ pub use wake::Bell;
 use crate::effects::Files;
 use crate::error::{Error, Result};
 use crate::handler::Registry;
-use crate::liveness::OwnerLock;
+use crate::liveness::{self, OwnerLock};
 use crate::queue::Queue;
 
 /// How a worker works.
@@ -74,7 +74,7 @@ impl Default for WorkerOptions {
             types: None,
             drain: false,
             poll_interval: Duration::from_secs(1),
-            lease: Duration::from_secs(300),
+            lease: liveness::LEASE,
             grace: None,
         }
     }

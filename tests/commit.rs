@@ -11,5 +11,6 @@ mod commit {
     mod expectations;
     mod json;
     mod refused;
+    mod roots;
     mod world;
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use base64::Engine as _;
-use jobq::{Accepted, Draft, EnqueueOutcome, Error, ErrorKind, Expect, Result, Status, printable};
+use jobq::{Accepted, Draft, EnqueueOutcome, Error, ErrorKind, Expect, MAX_JSON_DEPTH, Result, Status, printable};
 use serde::de::{self, MapAccess};
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -78,7 +78,7 @@ fn fill(draft: &mut Draft, document: Document) -> Result<()> {
         let WriteObject { path, json, text, base64, expect } = write;
         let at = |e: Error| e.context(format_args!("writes[{number}]"));
         match (json, text, base64) {
-            (Some(json), None, None) => draft.write_json(&path, &Rewritten(&json)),
+            (Some(json), None, None) => draft.write_json(&path, &Rewritten(&json, 1)),
             (None, Some(text), None) => draft.write(&path, text),
             (None, None, Some(text)) => {
                 let bytes = base64::engine::general_purpose::STANDARD.decode(text);
@@ -132,19 +132,23 @@ fn print(accepted: &Accepted, out: &mut Output) -> std::io::Result<()> {
 }
 
 /// JSON written anew with other space between its parts; keys keep their order
-/// and numbers their digits.
-struct Rewritten<'r>(&'r RawValue);
+/// and numbers their digits. With it how deep it lies: text that has not been
+/// parsed can be nested deeper than the stack.
+struct Rewritten<'r>(&'r RawValue, usize);
 
 impl Serialize for Rewritten<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.0.get();
         let bad = serde::ser::Error::custom::<serde_json::Error>;
+        if self.1 > MAX_JSON_DEPTH && text.starts_with(['{', '[']) {
+            return Err(serde::ser::Error::custom(format_args!("is nested deeper than {MAX_JSON_DEPTH} levels")));
+        }
         match text.as_bytes().first() {
             Some(b'{') => {
                 let Entries(entries) = serde_json::from_str(text).map_err(bad)?;
                 let mut map = serializer.serialize_map(Some(entries.len()))?;
                 for (key, value) in entries {
-                    map.serialize_entry(&key, &Rewritten(value))?;
+                    map.serialize_entry(&key, &Rewritten(value, self.1 + 1))?;
                 }
                 map.end()
             }
@@ -152,7 +156,7 @@ impl Serialize for Rewritten<'_> {
                 let items: Vec<&RawValue> = serde_json::from_str(text).map_err(bad)?;
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {
-                    list.serialize_element(&Rewritten(item))?;
+                    list.serialize_element(&Rewritten(item, self.1 + 1))?;
                 }
                 list.end()
             }

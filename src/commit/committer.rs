@@ -30,6 +30,10 @@ pub(super) struct Doubt {
 impl Committer {
     pub(crate) fn new(queue: &Queue) -> Result<Self> {
         let lock = OwnerLock::acquire(&queue.owners_folder())?;
+        // It gives no signs of life between acceptance and apply; a worker with a short lease is to know that.
+        if let Err(error) = lock.promise(liveness::LEASE) {
+            tracing::warn!(%error, "cannot note the lease; workers with a shorter one may judge by theirs");
+        }
         let files = Files::open(queue.root(), queue.state_folder(), &lock.owner().locked_by)?;
         let mut files = files.protecting(queue.database())?;
         if let Some(watch) = queue.watch() {
@@ -105,5 +109,24 @@ impl Drop for Staging<'_> {
         for staged in self.files.iter().flatten() {
             self.committer.files.unstage(staged);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::HeldLease;
+
+    /// By what workers go who have less patience.
+    #[test]
+    fn a_committer_says_for_how_long_it_may_be_silent() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = Queue::init(folder.path()).unwrap();
+        let committer = queue.committer().unwrap();
+        let owner = committer.owner().clone();
+        let lease = Lease { id: "c".into(), seq: 1, token: 1 };
+        let held =
+            HeldLease { lease, heartbeat: 0, decided: true, locked_by: owner.locked_by.clone(), owner: Some(owner) };
+        assert_eq!(liveness::promised_lease(&held, &queue.owners_folder()), Some(liveness::LEASE));
     }
 }

@@ -1,6 +1,6 @@
 //! What a commit is to do, as the application says it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub struct Draft {
     pub(super) id: Option<String>,
     /// In the order they were given; a path is there once.
     pub(super) changes: Vec<(String, Change)>,
+    /// Their paths.
+    changed: HashSet<String>,
     pub(super) expectations: BTreeMap<String, Expect>,
     pub(super) jobs: Vec<NewJob>,
 }
@@ -80,11 +82,15 @@ impl Draft {
 
     fn change(&mut self, path: &str, change: Change) -> Result<()> {
         let path = normalise_path(path)?;
-        if self.changes.iter().any(|(known, _)| *known == path) {
+        if !self.changed.insert(path.clone()) {
             return Err(Error::invalid("path", format_args!("{path} is there twice; a commit changes a file once")));
         }
         self.changes.push((path, change));
         Ok(())
+    }
+
+    pub(super) fn changes_path(&self, path: &str) -> bool {
+        self.changed.contains(path)
     }
 
     pub(super) fn expectation(&self, path: &str) -> &Expect {

@@ -93,7 +93,7 @@ impl Plan {
         for PlannedEffect { path, precondition, observed, .. } in &effects {
             seen.push(Seen { path: path.clone(), precondition: precondition.clone(), observed: observed.clone() });
         }
-        for path in draft.expectations.keys().filter(|path| !effects.iter().any(|effect| effect.path == **path)) {
+        for path in draft.expectations.keys().filter(|path| !draft.changes_path(path)) {
             let (precondition, observed) = files.look(path)?.into_precondition();
             seen.push(Seen { path: path.clone(), precondition, observed });
         }

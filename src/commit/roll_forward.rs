@@ -17,19 +17,28 @@ use crate::store::{
 /// them, and other writers wait no longer than some 20 ms.
 const AT_ONCE: u32 = 64;
 
+/// How it is known that the database works again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It can be read. What a failed COMMIT has left may still come back with the next restart.
+    Read,
+    /// It was written to, so what is not there now never will be.
+    Written,
+}
+
 impl Queue {
     /// Applies what dead processes had accepted or decided and not lived to
-    /// apply, and removes what they left in the stage. Opening a queue does this;
+    /// apply, and what this one could not because the database failed; and removes what they left in the stage. Opening a queue does this;
     /// a long-lived process may do it whenever it likes. Returns how many jobs
     /// are completed by it.
     ///
     /// Whoever is alive is left alone. A job that cannot be applied stays as it
     /// is, visible and with its reason, and does not keep others from being so.
     pub fn roll_forward(&self) -> Result<usize> {
+        let mut applied = self.known_committer().map_or(0, |own| self.settle_doubts(&own, Seen::Read));
         self.free_decided()?;
-        let mut applied = 0;
         if self.store().outlook(&[])?.decided {
-            applied = self.apply_free(&*self.committer()?)?;
+            applied += self.apply_free(&*self.committer()?)?;
         }
         let own = self.known_committer().map_or(String::new(), |own| own.owner().locked_by.clone());
         liveness::remove_idle_locks(self.store(), &self.owners_folder())?;
@@ -126,12 +135,10 @@ impl Queue {
     }
 
     /// Commits whose acceptance or end this process could not see, because the
-    /// database was in trouble. It works again, so what is there now is certain.
-    /// False if there were none.
-    pub(super) fn settle_doubts(&self, committer: &Committer) -> bool {
-        let doubts = committer.take_doubts();
-        let any = !doubts.is_empty();
-        for doubt in doubts {
+    /// database was in trouble. Returns how many are completed by this.
+    pub(super) fn settle_doubts(&self, committer: &Committer, seen: Seen) -> usize {
+        let mut applied = 0;
+        for doubt in committer.take_doubts() {
             let job = match self.get(&doubt.id) {
                 Ok(job) => Some(job),
                 Err(error) if error.is_not_found() => None,
@@ -143,17 +150,22 @@ impl Queue {
             match job {
                 Some(job) if job.status == Status::Claimed => {
                     let own = job.locked_by.as_deref() == Some(&committer.owner().locked_by);
-                    let lease = Lease { id: job.id, seq: job.seq, token: job.token };
-                    if own && !self.apply_all(committer, vec![lease]).1.is_empty() {
-                        committer.doubt(doubt);
+                    if own {
+                        let lease = Lease { id: job.id, seq: job.seq, token: job.token };
+                        let (done, undone) = self.apply_all(committer, vec![lease]);
+                        applied += done;
+                        if !undone.is_empty() {
+                            committer.doubt(doubt);
+                        }
                     }
                 }
                 // It failed, and its content is still needed for a retry.
                 Some(job) if job.status == Status::Failed => {}
+                None if seen == Seen::Read => committer.doubt(doubt),
                 // It was not accepted, or it is done.
                 Some(_) | None => doubt.staged.iter().for_each(|staged| committer.files().unstage(staged)),
             }
         }
-        any
+        applied
     }
 }

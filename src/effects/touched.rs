@@ -3,14 +3,24 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Files;
 use super::error::FileError;
 use crate::store::{Failure, SYNC_FAILED};
 
 /// Handles kept at most; more are synced at once.
-const MAX_FOLDERS: usize = 128;
+const MAX_FOLDERS: u64 = 128;
+
+/// A process that may have few files open keeps fewer: a commit of many folders
+/// would run out of handles at the same place each time it is tried.
+fn most_folders() -> u64 {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        allowed.map_or(MAX_FOLDERS, |allowed| (allowed / 8).min(MAX_FOLDERS))
+    })
+}
 
 #[derive(Default)]
 pub(super) struct Touched(Mutex<State>);
@@ -41,7 +51,7 @@ impl Touched {
     pub(super) fn remember(&self, files: &Files, folder: OwnedFd, id: (u64, u64), path: &str) {
         let mut state = self.state();
         state.folders.entry(id).or_insert_with(|| (folder, path.to_owned()));
-        if state.folders.len() > MAX_FOLDERS {
+        if state.folders.len() as u64 > most_folders() {
             state.flush(files);
         }
     }

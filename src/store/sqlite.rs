@@ -94,8 +94,10 @@ impl SqliteOptions {
 
 /// Jobs in a SQLite database.
 pub struct SqliteStore {
-    writer: Writer,
+    root: Option<String>,
+    // Before the writer: the last connection to close brings the log into the database.
     readers: Readers,
+    writer: Writer,
 }
 
 impl SqliteStore {
@@ -112,6 +114,7 @@ impl SqliteStore {
         let at = |e: Error| e.context(format_args!("database {}", path.display()));
         let conn = connection::open(&path, Role::Writer, create, busy_timeout)?;
         prepare(&conn, &path, create, busy_timeout).map_err(at)?;
+        let root = schema::root(&conn).map_err(at)?;
         let reopen_path = path.clone();
         let reopen = move || {
             let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;
@@ -119,9 +122,24 @@ impl SqliteStore {
             Ok(conn)
         };
         Ok(Self {
+            root,
             writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake),
             readers: Readers::new(path, busy_timeout),
         })
+    }
+
+    /// The folder jobs may touch, if one is on record: relative to where it would
+    /// be without, or absolute. As it was when the store was opened.
+    #[must_use]
+    pub fn root(&self) -> Option<&str> {
+        self.root.as_deref()
+    }
+
+    /// Puts the folder on record that jobs may touch, unless one is there already
+    /// or jobs have changed files elsewhere. Returns what is on record then.
+    pub fn record_root(&self, root: &str) -> Result<String> {
+        let root = root.to_owned();
+        self.writer.write("root", move |tx| schema::record_root(tx, &root))
     }
 
     /// Queues jobs on the caller's own transaction: they are accepted when it

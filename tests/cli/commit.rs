@@ -67,6 +67,31 @@ fn json_keeps_its_order_and_its_digits() {
     assert_eq!(written, "{\n  \"z\": 1.50,\n  \"a\": 123456789012345678901234567890,\n  \"s\": \"A\\/\"\n}\n");
 }
 
+/// As deep as a payload may be; deeper text must not take the stack with it.
+#[test]
+fn json_that_is_nested_too_deeply_is_refused() {
+    let q = Scratch::new();
+    let document =
+        |depth: usize| format!(r#"{{"writes":[{{"path":"a","json":{}1{}}}]}}"#, "[".repeat(depth), "]".repeat(depth));
+    for depth in [129, 30_000] {
+        assert!(refused(&q, 2, &document(depth)).contains("nested deeper than 128"));
+    }
+    assert_eq!(q.run_with_input(&["commit"], &document(128)).code, 0);
+}
+
+/// Folders are kept open until they are synced, but no more than the process may have.
+#[test]
+fn many_folders_need_few_open_files() {
+    let q = Scratch::new();
+    let writes: Vec<Value> = (0..100).map(|n| json!({"path": format!("{n}/deep/file"), "text": "x"})).collect();
+    std::fs::write(q.path().join("document.json"), json!({ "writes": writes }).to_string()).unwrap();
+    let script = "ulimit -n 48 && exec \"$0\" commit document.json --json";
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_jobq")]).current_dir(q.path()).env_remove("JOBQ_DB");
+    let answer = String::from_utf8(limited.output().unwrap().stdout).unwrap();
+    assert_eq!(json_lines(&answer)[0]["applied"], true, "{answer}");
+}
+
 #[test]
 fn mistakes_are_named_and_change_nothing() {
     let q = Scratch::new();

@@ -7,6 +7,14 @@ use super::world::{World, job};
 use crate::support::event_types;
 
 #[test]
+fn the_root_is_where_it_was_when_the_queue_was_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = jobq::QueueOptions::in_folder(folder.path()).create(true).root("target").open().unwrap();
+    // The process may change its folder before its first commit.
+    assert_eq!(queue.root(), std::path::absolute("target").unwrap());
+}
+
+#[test]
 fn files_are_in_place_and_jobs_are_ready_when_it_returns() {
     let world = World::new();
     world.edit("old.txt", "old");

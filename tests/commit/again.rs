@@ -2,7 +2,7 @@
 
 use jobq::{Accepted, Draft, ErrorKind, Expect, Result, Status};
 
-use super::world::{World, job, save};
+use super::world::{World, job, open, save};
 
 const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -69,6 +69,30 @@ fn two_at_once_are_one() {
         assert!(answers.iter().all(|answer| answer.id == ID && answer.jobs == answers[0].jobs), "{answers:?}");
         assert_eq!((world.jobs().len(), world.staged().len()), (2, 0));
     }
+}
+
+/// It is accepted and applied elsewhere after it was looked for here: what it
+/// expected has gone by its own doing.
+#[test]
+fn one_that_is_accepted_elsewhere_meanwhile_is_not_stale() {
+    let world = World::new();
+    let fill = |tx: &mut Draft| {
+        tx.id(ID)?;
+        save(tx, "file", "1")?;
+        tx.expect("file", Expect::Absent)
+    };
+    let mut elsewhere = Some(open(world.root()));
+    world.interpose(move |act, _| {
+        if act == jobq::effects::Act::Stage
+            && let Some(queue) = elsewhere.take()
+        {
+            assert!(queue.commit(fill).unwrap().applied);
+        }
+        Ok(())
+    });
+    let answer = world.queue.commit(fill).unwrap();
+    assert_eq!((answer.applied, answer.existing), (true, true));
+    assert_eq!((world.read("file").as_str(), world.jobs().len(), world.staged().len()), ("1", 2, 0));
 }
 
 #[test]

@@ -59,6 +59,44 @@ fn what_cannot_be_applied_now_is_accepted_and_applied_later() {
     }
 }
 
+/// What one of them has accepted is not litter because another does not know it.
+#[test]
+fn databases_in_one_folder_leave_each_others_contents_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| jobq::QueueOptions::at(folder.path().join(name)).create(true);
+    let names = [".jobq/jobq.db", "app.db", "jobq.db", ".jobq/app.db"];
+    let mut commits = Vec::new();
+    for name in names {
+        let queue = at(name).watched(|act, _| if act == Act::Create { Err(Errno::NOSPC.into()) } else { Ok(()) });
+        let file = name.replace('/', "-");
+        let commit = queue.open().unwrap().commit(|tx| tx.write(&format!("out/{file}"), name)).unwrap();
+        assert!(!commit.applied);
+        commits.push((name, file, commit.id));
+    }
+    for name in names {
+        drop(at(name).open().unwrap());
+    }
+    for (name, file, id) in commits {
+        let clock = std::sync::Arc::new(jobq::clock::ManualClock::at(i64::MAX / 2));
+        let job = at(name).clock(clock).open().unwrap().get(&id).unwrap();
+        assert_eq!(job.status, Status::Completed, "{name}: {:?}", job.last_error);
+        assert_eq!(std::fs::read_to_string(folder.path().join("out").join(file)).unwrap(), name);
+    }
+}
+
+/// Whoever knows the database by another name has the same lock files and staged contents.
+#[test]
+fn a_link_to_a_database_leads_to_all_that_belongs_to_it() {
+    let world = World::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("app.db");
+    std::os::unix::fs::symlink(world.path(".jobq/jobq.db"), &link).unwrap();
+    let linked = jobq::QueueOptions::at(&link).open().unwrap();
+    assert_eq!((linked.root(), linked.state_folder()), (world.root(), world.queue.state_folder()));
+    assert!(linked.commit(|tx| tx.write("a", "new a")).unwrap().applied);
+    assert_eq!(world.read("a"), "new a");
+}
+
 /// Another program gets between the renames of one commit.
 #[test]
 fn a_commit_that_comes_half_way_says_what_is_done_and_what_is_not() {

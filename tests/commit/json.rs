@@ -33,6 +33,16 @@ fn what_cannot_be_read_is_told_by_its_path() {
     }
 }
 
+/// Its `.jobq` is made only when it is needed, and that may be now.
+#[test]
+fn the_first_thing_done_with_an_applications_database_can_be_to_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = jobq::QueueOptions::at(folder.path().join("app.db")).create(true).open().unwrap();
+    assert_eq!(queue.read_json::<u32>("n.json").unwrap().expect, Expect::Absent);
+    queue.update_json("n.json", |value: Option<u32>, _| Ok(value.unwrap_or(0) + 1)).unwrap();
+    assert_eq!(queue.read_json::<u32>("n.json").unwrap().value, Some(1));
+}
+
 #[test]
 fn an_update_starts_over_when_somebody_was_faster() {
     let world = World::new();

@@ -107,6 +107,11 @@ pub fn job(text: &str) -> NewJob {
     NewJob::of(&note(text))
 }
 
+/// The same queue as another process has it.
+pub fn open(folder: &Path) -> Queue {
+    QueueOptions::in_folder(folder).types(types()).open().unwrap()
+}
+
 fn open_with(folder: &Path, fault: &Arc<Mutex<Option<Fault>>>) -> Queue {
     let fault = Arc::clone(fault);
     let watch = move |act: Act, what: &str| match &mut *fault.lock().unwrap() {

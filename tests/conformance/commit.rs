@@ -145,6 +145,18 @@ pub fn a_conflict_before_the_first_change_takes_all_of_it_back<H: Harness>() {
     world.claim_only("next");
 }
 
+pub fn what_was_taken_back_is_in_nobodys_way<H: Harness>() {
+    let world = World::<H>::new();
+    let (lease, _) = accept(&world, commit("failed", vec![put("x")], vec![note("a")]));
+    world.store.apply(lease, Disk::in_conflict()).unwrap();
+    let (lease, _) = accept(&world, commit("withdrawn", vec![put("x")], vec![]));
+    apply_or_withdraw(&world, &lease, Disk::in_conflict());
+    assert_eq!(world.store.retry("failed").unwrap().status, Status::Claimed, "nothing has overtaken it");
+    let lease = world.take_over("w").remove(0).lease;
+    assert_eq!(world.store.apply(lease, Disk::obedient()).unwrap(), Application::Completed);
+    world.claim_only("a");
+}
+
 pub fn a_conflict_after_the_first_change_leaves_the_jobs_waiting<H: Harness>() {
     let world = World::<H>::new();
     let (lease, _) = accept(&world, commit("c", vec![put("x"), put("y")], vec![note("a")]));

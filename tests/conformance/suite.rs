@@ -22,6 +22,7 @@ macro_rules! conformance {
                     the_same_commit_again_is_answered_with_what_is_there
                     a_key_that_is_taken_is_answered_with_its_job
                     a_conflict_before_the_first_change_takes_all_of_it_back
+                    what_was_taken_back_is_in_nobodys_way
                     a_conflict_after_the_first_change_leaves_the_jobs_waiting
                     a_retry_can_be_told_what_it_comes_on_top_of
                     a_dead_committers_work_is_taken_over_and_never_used_up;

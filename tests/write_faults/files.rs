@@ -24,7 +24,7 @@ fn file(bench: &Bench) -> Option<String> {
 }
 
 fn staged(bench: &Bench) -> usize {
-    let stage = bench.db.with_file_name(".jobq").join("stage");
+    let stage = bench.db.with_file_name(".jobq/jobq.db.d/stage");
     let owners = std::fs::read_dir(stage).into_iter().flatten();
     owners.map(|owner| std::fs::read_dir(owner.unwrap().path()).unwrap().count()).sum()
 }
@@ -76,6 +76,31 @@ fn what_could_not_be_applied_for_trouble_with_the_database_is_applied_with_the_n
     queue.commit(|tx| tx.write("other.txt", "x")).unwrap();
     assert_eq!(queue.get(&id(1)).unwrap().status, Status::Completed);
     assert_applied_once(&bench, 1);
+}
+
+/// Nobody else may touch it while this process lives, so it has to be able to.
+#[test]
+fn what_could_not_be_applied_is_rolled_forward_by_the_process_itself() {
+    let bench = Bench::set_up();
+    let queue = bench.queue();
+    fail(&bench, 2, 2, SQLITE_IOERR_FSYNC);
+    assert!(!commit(&queue, 1).unwrap().applied);
+    vfs::heal();
+    assert_eq!(queue.roll_forward().unwrap(), 1);
+    assert_applied_once(&bench, 1);
+}
+
+/// A COMMIT that failed may come back with a restart, until something else is written.
+#[test]
+fn what_stays_unknown_keeps_its_content_while_nothing_is_written() {
+    let bench = Bench::set_up();
+    let queue = bench.queue();
+    fail(&bench, 1, 2, SQLITE_IOERR_FSYNC);
+    assert!(commit(&queue, 1).unwrap_err().is_outcome_unknown());
+    vfs::heal();
+    assert_eq!((queue.roll_forward().unwrap(), staged(&bench)), (0, 1));
+    queue.commit(|tx| tx.write("other.txt", "x")).unwrap();
+    assert_eq!((bench.rows_of(&id(1)), staged(&bench)), (0, 0));
 }
 
 #[test]

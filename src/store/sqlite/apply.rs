@@ -50,7 +50,8 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
         }
         ApplyReport::Conflict { failure, applied } if withdraw && applied.is_empty() => {
             let failure = Failure { code: WITHDRAWN.to_owned(), ..failure };
-            lease::end(tx, lease, &held, End::failed(&failure))?;
+            // Nothing has happened, so nothing is in the way of those that failed before it.
+            lease::end(tx, lease, &held, End { overtakes: false, ..End::failed(&failure) })?;
             cancel::cancel_waiters(tx, &lease.id)?;
             // Nobody will need what is staged for them.
             tx.execute("DELETE FROM effects WHERE job_id = ?1 AND state = 'planned'", params![lease.id])?;
@@ -108,6 +109,7 @@ fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held) -> Result<i64> {
         result: outcome.result.as_deref().map(serde_json::value::RawValue::get),
         last_error: None,
         data: None,
+        overtakes: true,
     };
     let event = lease::end(tx, lease, held, end)?;
     // After the end: a job that queues itself again must not be its own duplicate.

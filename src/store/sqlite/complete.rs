@@ -27,7 +27,8 @@ pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    lease::end(tx, lease, &held, End { status: Status::Completed, result, last_error: None, data: None })?;
+    let end = End { status: Status::Completed, result, last_error: None, data: None, overtakes: true };
+    lease::end(tx, lease, &held, end)?;
     queue(tx, follow_ups)
 }
 

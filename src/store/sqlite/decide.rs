@@ -1,6 +1,8 @@
 //! Recording what a job will do, before any of it is visible. After this the
 //! handler is never run again.
 
+use std::collections::HashSet;
+
 use rusqlite::params;
 
 use super::enqueue;
@@ -65,9 +67,11 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
 /// Paths that became known only now are held from here on. If another job is
 /// at work on one, this decision has to wait for it.
 fn hold_paths(tx: &Tx<'_>, lease: &Lease, holds: &mut Vec<String>, effects: &[PlannedEffect]) -> Result<()> {
+    // Not asked of the list: a commit may have thousands, and others wait for the database.
+    let mut known: HashSet<String> = holds.iter().cloned().collect();
     for effect in effects {
         let key = Hold::path(&effect.path)?.as_str().to_owned();
-        if holds.contains(&key) {
+        if !known.insert(key.clone()) {
             continue;
         }
         let busy = tx.row("SELECT job_id FROM job_holds WHERE key = ?1 AND active = 1", params![key], |row| {

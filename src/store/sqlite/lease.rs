@@ -72,6 +72,8 @@ pub(super) struct End<'a> {
     pub(super) result: Option<&'a str>,
     pub(super) last_error: Option<String>,
     pub(super) data: Option<String>,
+    /// Whether earlier jobs on its keys are overtaken by it: it may have changed what they would.
+    pub(super) overtakes: bool,
 }
 
 impl End<'_> {
@@ -81,11 +83,12 @@ impl End<'_> {
             result: None,
             last_error: Some(failure.text()),
             data: serde_json::to_string(failure).ok(),
+            overtakes: true,
         }
     }
 
     pub(super) fn cancelled() -> Self {
-        Self { status: Status::Cancelled, result: None, last_error: None, data: None }
+        Self { status: Status::Cancelled, result: None, last_error: None, data: None, overtakes: true }
     }
 }
 
@@ -107,6 +110,9 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
         event_type: end.status.as_str(),
         data: end.data,
     };
+    if end.overtakes {
+        gates::close_retries(tx, lease.seq, &lease.id, &held.holds)?;
+    }
     after_end(tx, lease, &held.holds, end.status, &event)
 }
 
@@ -125,14 +131,15 @@ pub(super) fn complete_at_once(tx: &Tx<'_>, lease: &Lease, result: Option<&str>)
     let Some((attempt, seq, holds)) = ended else { return Ok(false) };
     let status = Status::Completed;
     let event = NewEvent { job_id: &lease.id, seq, attempt, event_type: status.as_str(), data: None };
-    after_end(tx, lease, &hold_keys(holds.as_deref()), status, &event)?;
+    let holds = hold_keys(holds.as_deref());
+    gates::close_retries(tx, lease.seq, &lease.id, &holds)?;
+    after_end(tx, lease, &holds, status, &event)?;
     Ok(true)
 }
 
 /// What follows from an end. Returns the event's global id.
 fn after_end(tx: &Tx<'_>, lease: &Lease, holds: &[String], status: Status, event: &NewEvent<'_>) -> Result<i64> {
     let event = events::write(tx, event)?;
-    gates::close_retries(tx, lease.seq, &lease.id, holds)?;
     gates::after_end(tx, lease.seq, &lease.id, holds, status)?;
     if status == Status::Cancelled {
         super::cancel::cancel_waiters(tx, &lease.id)?;

@@ -1,8 +1,10 @@
-//! The readers' pool. Made when the first read comes, so that a program that
-//! only queues a job opens one connection and no threads.
+//! Those who read. A program that does one thing at a time has one connection
+//! for it, which is closed before the writer's: the last to close brings the log
+//! into the database. A pool, with threads of its own that may outlive it for a
+//! moment, is made when two read at once.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -12,7 +14,16 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub(super) struct Readers {
     manager: Manager,
+    first: Mutex<First>,
     pool: OnceLock<r2d2::Pool<Manager>>,
+}
+
+/// The connection of those who find nobody else reading.
+enum First {
+    New,
+    Idle(Connection),
+    /// In use, or lost with a thread that panicked.
+    Busy,
 }
 
 #[derive(Clone)]
@@ -43,11 +54,17 @@ impl r2d2::ManageConnection for Manager {
 
 impl Readers {
     pub(super) fn new(path: PathBuf, busy_timeout: Duration) -> Self {
-        Self { manager: Manager { path, busy_timeout }, pool: OnceLock::new() }
+        Self { manager: Manager { path, busy_timeout }, first: Mutex::new(First::New), pool: OnceLock::new() }
     }
 
     /// Runs `read` on one snapshot: a list and the reasons beside it agree.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        if let Some(conn) = self.take_first() {
+            let result = on_snapshot(&conn, read);
+            let usable = conn.is_autocommit();
+            self.put_first(if usable { First::Idle(conn) } else { First::New });
+            return result;
+        }
         let pool = self.pool.get_or_init(|| {
             r2d2::Pool::builder()
                 .max_size(4)
@@ -63,11 +80,35 @@ impl Readers {
                 pool.get().map_err(|e| Error::new(ErrorKind::Busy, format!("no reader became free: {e}")))
             })
         })?;
-        conn.execute_batch("BEGIN").map_err(sql_error)?;
-        let result = read(&conn);
-        let _ = conn.execute_batch("ROLLBACK");
-        result
+        on_snapshot(&conn, read)
     }
+
+    /// `None` while another thread has it, or if it cannot be opened; the pool waits, and tells why.
+    fn take_first(&self) -> Option<Connection> {
+        let first = std::mem::replace(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner), First::Busy);
+        match first {
+            First::Idle(conn) => Some(conn),
+            First::Busy => None,
+            First::New => {
+                let conn = r2d2::ManageConnection::connect(&self.manager).ok();
+                if conn.is_none() {
+                    self.put_first(First::New);
+                }
+                conn
+            }
+        }
+    }
+
+    fn put_first(&self, first: First) {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
+    }
+}
+
+fn on_snapshot<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    conn.execute_batch("BEGIN").map_err(sql_error)?;
+    let result = read(conn);
+    let _ = conn.execute_batch("ROLLBACK");
+    result
 }
 
 impl Manager {

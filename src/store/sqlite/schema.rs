@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::connection::sql_error;
+use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The version this build writes. A test compares it with `schema.sql`.
@@ -38,6 +39,22 @@ pub(super) fn read_version(conn: &Connection) -> Result<i64> {
     let text: Option<String> = statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)?;
     text.and_then(|t| t.parse().ok())
         .ok_or_else(|| Error::new(ErrorKind::Corrupt, "jobq_meta has no readable schema_version"))
+}
+
+/// The folder jobs may touch, if one is on record.
+pub(super) fn root(conn: &Connection) -> Result<Option<String>> {
+    let mut statement = conn.prepare_cached("SELECT value FROM jobq_meta WHERE key = 'root'").map_err(sql_error)?;
+    statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)
+}
+
+/// The first one counts, and it comes before the first effect: what was done
+/// elsewhere could not be found again.
+pub(super) fn record_root(tx: &Tx<'_>, root: &str) -> Result<String> {
+    let used = tx.row("SELECT 1 FROM effects LIMIT 1", [], |_| Ok(()))?.is_some();
+    if !used {
+        tx.execute("INSERT INTO jobq_meta (key, value) VALUES ('root', ?1) ON CONFLICT DO NOTHING", [root])?;
+    }
+    Ok(self::root(tx.conn)?.unwrap_or_default())
 }
 
 /// Refuses a database that a newer jobq has written, before anything changes.

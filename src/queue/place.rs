@@ -1,0 +1,95 @@
+//! Where a queue's things are. All of it follows from the database, so that all
+//! processes agree, by whatever name they know it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::sqlite::SqliteStore;
+
+pub(super) struct Place {
+    /// The database file.
+    pub(super) db: PathBuf,
+    /// Lock files, staged contents, what wakes workers.
+    pub(super) state: PathBuf,
+    /// The folder jobs may touch, unless another one is on record.
+    home: PathBuf,
+}
+
+impl Place {
+    /// Of this database; its folder is made if it may be.
+    pub(super) fn of(db: PathBuf, create: bool) -> Result<Self> {
+        // SQLite goes by the file that a link leads to.
+        let is_link = std::fs::symlink_metadata(&db).is_ok_and(|found| found.is_symlink());
+        let target = if is_link { std::fs::canonicalize(&db).ok() } else { None };
+        let db = target.unwrap_or(db);
+        let folder = match db.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if create {
+            std::fs::create_dir_all(&folder)
+                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
+        }
+        let folder = absolute(&folder)?;
+        let name = db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
+        let inside = folder.file_name() == Some(".jobq".as_ref());
+        let home = folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned();
+        Ok(Self { db: folder.join(name), state: state_folder(&folder, name), home })
+    }
+
+    /// The folder jobs may touch. One that is named when the queue is opened is
+    /// put on record and holds for all who open it after that: what one process
+    /// has accepted, another may have to apply.
+    pub(super) fn root(&self, named: Option<&Path>, store: &SqliteStore) -> Result<PathBuf> {
+        let on_record = store.root().map(str::to_owned);
+        let Some(named) = named else {
+            return Ok(on_record.map_or_else(|| self.home.clone(), |root| self.home.join(root)));
+        };
+        let named = absolute(named)?;
+        let kept = match on_record {
+            Some(root) => root,
+            None if same_folder(&named, &self.home) => return Ok(named),
+            None => store.record_root(self.shortened(&named)?)?,
+        };
+        let kept = self.home.join(kept);
+        if same_folder(&named, &kept) {
+            return Ok(named);
+        }
+        Err(Error::wrong_state(format!(
+            "jobs of this queue touch {}, not {}; leave the root out, or make another queue",
+            kept.display(),
+            named.display()
+        )))
+    }
+
+    /// Relative if that will do, so that all of it can be moved together.
+    fn shortened<'n>(&self, root: &'n Path) -> Result<&'n str> {
+        let text = root.strip_prefix(&self.home).unwrap_or(root).to_str();
+        text.ok_or_else(|| Error::invalid("root", "is not text; give it another name"))
+    }
+}
+
+/// So that the process may change its folder.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path)
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))
+}
+
+fn same_folder(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    one == other || real(one) == real(other)
+}
+
+/// Where lock files and staged contents are: in `.jobq` for the database that is
+/// there, and in a folder of its own beside any other, which may have neighbours.
+/// Two databases must never share one: each would take what the other has staged
+/// for litter.
+fn state_folder(folder: &Path, name: &OsStr) -> PathBuf {
+    if folder.file_name() == Some(".jobq".as_ref()) && name == "jobq.db" {
+        return folder.to_owned();
+    }
+    let mut own = OsString::from(name);
+    own.push(".d");
+    folder.join(".jobq").join(own)
+}

@@ -82,7 +82,9 @@ impl Queue {
             let (pages, page) = mpsc::sync_channel::<Page>(4);
             let feeder = scope.spawn(move || feed::feed(self, options, &pages));
             let (done, checked) = mpsc::sync_channel::<Checked>(16);
-            check::spawn(scope, &files, options, page, done);
+            check::spawn(scope, &files, options, page, &done);
+            // The threads have their own; the last of them ends the line.
+            drop(done);
             let mut waiting = BTreeMap::new();
             let mut next = 0;
             for page in checked {
@@ -108,9 +110,9 @@ impl Queue {
         sums: &mut Reconciled,
         tell: &mut impl FnMut(Option<&Difference>, &Reconciled) -> bool,
     ) -> Result<bool> {
-        sums.checked += page.checked;
+        sums.checked += page.paths;
         sums.superseded += page.superseded;
-        sums.ok += page.checked - page.suspects.len() as u64;
+        sums.ok += page.paths - page.suspects.len() as u64;
         for suspect in page.suspects {
             let Some(difference) = self.confirmed(suspect, files, options)? else {
                 sums.ok += 1;

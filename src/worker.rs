@@ -16,6 +16,7 @@
 //! - `pace` says how far to claim ahead, `trouble` how long to wait when the
 //!   database fails, `wake` how one hears of work, `time` lets tests own time.
 
+mod disk;
 mod dispatch;
 mod execute;
 mod finish;
@@ -65,6 +66,9 @@ pub struct WorkerOptions {
     pub lease: Duration,
     /// How long to wait for running jobs at shutdown; for ever if `None`.
     pub grace: Option<Duration>,
+    /// Compare the disk with what completed jobs left, once, at the start and
+    /// beside the work: differences are logged.
+    pub reconcile: bool,
 }
 
 impl Default for WorkerOptions {
@@ -76,6 +80,7 @@ impl Default for WorkerOptions {
             poll_interval: Duration::from_secs(1),
             lease: liveness::LEASE,
             grace: None,
+            reconcile: false,
         }
     }
 }

@@ -215,6 +215,9 @@ pub(crate) struct WorkerArgs {
     /// How long to wait for running jobs when told to stop [default: as long as it takes]
     #[arg(long, value_name = "T", value_parser = duration)]
     pub(crate) grace: Option<Duration>,
+    /// Do not compare the disk with what completed jobs left when starting
+    #[arg(long)]
+    pub(crate) no_reconcile: bool,
 }
 
 #[derive(Args)]

@@ -12,16 +12,21 @@ pub(crate) const TEMPLATE: &str = "\
 
 # How long to wait for another process that is writing before giving up.
 # busy_timeout = \"5s\"
+
+# Whether a worker compares the disk with what completed jobs left when it starts.
+# reconcile_at_start = true
 ";
 
 pub(crate) struct Config {
     pub(crate) busy_timeout: Duration,
+    pub(crate) reconcile_at_start: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     busy_timeout: Option<String>,
+    reconcile_at_start: Option<bool>,
 }
 
 impl Config {
@@ -46,7 +51,7 @@ impl Config {
             Some(text) => super::args::duration(text).map_err(|e| Error::invalid("busy_timeout", e))?,
             None => Duration::from_secs(5),
         };
-        Ok(Self { busy_timeout })
+        Ok(Self { busy_timeout, reconcile_at_start: file.reconcile_at_start.unwrap_or(true) })
     }
 }
 

@@ -164,6 +164,10 @@ fn for_people(event: &WorkerEvent) -> Option<String> {
             done.unowned.len(),
             done.failed.len()
         ),
+        WorkerEvent::Reconciled(sums) if sums.findings > 0 => format!(
+            "{YELLOW}drift{YELLOW:#} {} of {} paths are not as jobs left them; `jobq reconcile` lists them",
+            sums.findings, sums.checked
+        ),
         WorkerEvent::UnknownType { job_type } => format!(
             "{YELLOW}waiting{YELLOW:#} jobs of type {} have no handler here; they stay pending",
             printable(job_type)
@@ -221,6 +225,7 @@ fn for_programs(event: &WorkerEvent) -> Option<String> {
         }
         WorkerEvent::Attempt(attempt) => line("attempt", attempt),
         WorkerEvent::Reclaimed(done) => line("reclaimed", done),
+        WorkerEvent::Reconciled(sums) => line("reconciled", sums),
         WorkerEvent::UnknownType { job_type } => line("unknown_type", json!({ "type": job_type })),
         WorkerEvent::ThreadLost { job_id, job_type } => {
             line("thread_lost", json!({ "job_id": job_id, "type": job_type }))

@@ -13,7 +13,7 @@ use crate::store::{ExpectedFile, ExpectedStamp};
 /// A page, looked at.
 pub(super) struct Checked {
     pub(super) number: usize,
-    pub(super) checked: u64,
+    pub(super) paths: u64,
     pub(super) superseded: u64,
     pub(super) suspects: Vec<Suspect>,
 }
@@ -29,7 +29,7 @@ pub(super) fn spawn<'scope>(
     files: &Arc<Files>,
     options: &ReconcileOptions,
     pages: Receiver<Page>,
-    done: SyncSender<Checked>,
+    done: &SyncSender<Checked>,
 ) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores } else { options.threads };
@@ -52,7 +52,7 @@ pub(super) fn spawn<'scope>(
 fn check(inspector: &mut Inspector<'_>, page: Page, deep: bool) -> Checked {
     inspector.forget();
     let mut superseded = 0;
-    let checked = page.paths.len() as u64;
+    let paths = page.paths.len() as u64;
     let mut suspects = Vec::new();
     for expected in page.paths {
         superseded += expected.superseded;
@@ -65,7 +65,7 @@ fn check(inspector: &mut Inspector<'_>, page: Page, deep: bool) -> Checked {
             suspects.push(Suspect { path: expected.path });
         }
     }
-    Checked { number: page.number, checked, superseded, suspects }
+    Checked { number: page.number, paths, superseded, suspects }
 }
 
 /// By its stamp alone.

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::disk::DiskLook;
 use super::execute::{self, Finished};
 use super::finish::Finisher;
 use super::hooks;
@@ -96,6 +97,7 @@ impl Dispatcher {
         self.hooks = Some(send.clone());
         let finisher = Finisher::new(Arc::clone(&self.shared), send);
         let finisher = spawn("jobq-finish", move || finisher.run_guarded())?;
+        let disk = if self.options.reconcile { DiskLook::start(&self.shared) } else { None };
         self.until_done();
         self.shared.pool.close();
         self.shared.finished.close();
@@ -105,6 +107,9 @@ impl Dispatcher {
             for thread in self.threads.drain(..) {
                 let _ = thread.join();
             }
+        }
+        if let Some(disk) = disk {
+            disk.end();
         }
         self.hooks = None;
         self.wait_for_hooks(hooks, &called);

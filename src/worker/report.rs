@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::reconcile::Reconciled;
 use crate::state::Status;
 use crate::store::{Failure, Reclaimed};
 
@@ -36,6 +37,8 @@ pub enum WorkerEvent {
     },
     /// An attempt is over, and what came of it is durable.
     Attempt(AttemptReport),
+    /// The disk has been compared with what completed jobs left.
+    Reconciled(Reconciled),
     /// Jobs were taken back from workers that are gone.
     Reclaimed(Reclaimed),
     /// Jobs of a type nobody here can run. Told once per type.

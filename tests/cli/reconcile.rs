@@ -176,3 +176,35 @@ fn blame_names_the_jobs_newest_first() {
         (&json!("REQ-7"), &json!(jobq::sha256_hex(b"why")))
     );
 }
+
+#[test]
+fn a_worker_looks_at_the_disk_when_it_starts_unless_told_not_to() {
+    let q = with_files();
+    std::fs::remove_file(q.path().join("a")).unwrap();
+    let started = |args: &[&str]| {
+        let mut child = q.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let reconciled = if args.contains(&"--no-reconcile") {
+            // Ready, and with nothing to look at.
+            lines.find(|line| line.contains("worker_started")).unwrap()
+        } else {
+            lines.find(|line| line.contains("\"reconciled\"")).unwrap()
+        };
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let rest: Vec<String> = lines.collect();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        (reconciled, rest.join("\n"), String::from_utf8(output.stderr).unwrap())
+    };
+    let (line, _, log) = started(&["worker", "--json"]);
+    let sums: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&sums["checked"], &sums["findings"]), (&json!(3), &json!(1)));
+    assert!(log.contains("drift") && log.contains("path=\"a\""), "{log}");
+    let (_, rest, log) = started(&["worker", "--json", "--no-reconcile"]);
+    assert!(!rest.contains("reconciled") && !log.contains("drift"), "{rest}{log}");
+    std::fs::write(q.path().join(".jobq/config.toml"), "reconcile_at_start = false\n").unwrap();
+    let said = q.run(&["worker", "--drain", "--json"]);
+    assert!(!said.stdout.contains("reconciled") && !said.stderr.contains("drift"), "{}", said.stdout);
+    assert!(!q.path().join("a").exists(), "it reports and never fixes");
+}

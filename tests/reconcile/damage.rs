@@ -20,7 +20,7 @@ fn histories(world: &World, random: &mut fastrand::Rng) -> BTreeMap<String, Opti
         let path = format!("{}/{}/f{number}.txt", number % 11, number % 3);
         for step in 0..random.usize(1..4) {
             let content = "x".repeat(random.usize(1..50)) + &format!("{number} {step}");
-            let end = (random.u8(..) % 4 != 0).then_some(content);
+            let end = (!random.u8(..).is_multiple_of(4)).then_some(content);
             match &end {
                 Some(content) => jobs.push(CreateFile { overwrite: true, ..CreateFile::text(&path, content) }.into()),
                 None => jobs.push(remove(&path).into()),
@@ -108,7 +108,7 @@ fn findings_equal_the_damage() {
 
     let (mut fast, mut deep) = (BTreeMap::new(), BTreeMap::new());
     for (path, end) in &ends {
-        if random.u8(..) % 3 != 0 {
+        if !random.u8(..).is_multiple_of(3) {
             continue;
         }
         let (quick, thorough) = match end {

@@ -47,6 +47,7 @@ impl Setup {
             poll_interval: Duration::from_millis(self.poll_ms),
             lease: Duration::from_millis(self.lease_ms),
             grace: self.grace_ms.map(Duration::from_millis),
+            reconcile: false,
         }
     }
 

@@ -60,8 +60,8 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
         ApplyReport::Conflict { mut failure, applied } => {
             failure.message.push_str(HOW_TO_GO_ON);
             let event = lease::end(tx, lease, &held, End::failed(&failure))?;
-            let applied = applied.into_iter().filter_map(|(index, stamp)| Some((effects.get(index)?, stamp)));
-            mark_applied(tx, lease, event, applied)?;
+            let on_disk = applied.into_iter().filter_map(|(index, stamp)| Some((effects.get(index)?, stamp)));
+            mark_applied(tx, lease, event, on_disk)?;
             Ok(Application::Conflict(failure.text()))
         }
         ApplyReport::Deferred { failure, delay } => defer(tx, lease, &held, &failure, delay),

@@ -47,9 +47,10 @@ fn whole_page(conn: &Connection, query: &ExpectedQuery) -> Result<ExpectedPage> 
     while let Some(row) = rows.next().map_err(sql_error)? {
         read += 1;
         let applied_in: Option<i64> = row.get(1).map_err(sql_error)?;
-        let path = row.get_ref(0).and_then(|path| Ok(path.as_str()?)).map_err(|e| sql_error(e.into()))?;
-        if last.as_ref().is_none_or(|(known, _)| known != path) {
-            last = Some((path.to_owned(), false));
+        let path = row.get_ref(0).map_err(sql_error)?;
+        let path = String::from_utf8_lossy(path.as_bytes().unwrap_or_default());
+        if last.as_ref().is_none_or(|(known, _)| *known != path) {
+            last = Some((path.into_owned(), false));
             latest = None;
         }
         let Some(applied_in) = applied_in else { continue };

@@ -73,7 +73,7 @@ pub(super) fn print(difference: &Difference, out: &mut Output) -> std::io::Resul
         return out.line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {job} has it{DIM:#}"));
     }
     let style = if matches!(finding, Finding::Missing | Finding::Changed) { RED } else { YELLOW };
-    let short = |hash: &Option<String>| hash.as_deref().map_or("nothing".into(), |text| shortened(text));
+    let short = |hash: &Option<String>| hash.as_deref().map_or("nothing".into(), shortened);
     out.line(format_args!(
         "{style}{:<10}{style:#} {path}  {DIM}left by {job_id}: expected {}, found {}{DIM:#}",
         finding.as_str(),

@@ -23,6 +23,7 @@
 //! json, path       payload text and its meaning; paths by their letters
 //! queue            what applications call
 //! commit           files and jobs accepted as one
+//! reconcile        what completed jobs did beside what is on the disk
 //! handler          what runs a job: trait, context, outcome, registry
 //! worker           the loop that claims, runs, decides and applies
 //! effects          staging and apply: the one place that changes users' files

@@ -58,6 +58,7 @@ pub use plan::{Content, Expect, FileEffect};
 pub use sight::Sight;
 pub use stage::Staged;
 pub use stage_writer::StageWriter;
+pub(crate) use sweep::stage_litter;
 pub use sweep::sweep_stage;
 
 use crate::error::{Error, ErrorKind, Result};

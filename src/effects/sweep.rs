@@ -18,33 +18,100 @@ const DEPTH: usize = 32;
 
 type IsPlanned<'a> = &'a mut dyn FnMut(&str, &str) -> Result<bool>;
 
+/// What dead owners have staged and nobody has planned to use.
+#[derive(Default)]
+pub(crate) struct Litter {
+    pub(crate) files: usize,
+    pub(crate) bytes: u64,
+    /// One of the owners.
+    pub(crate) owner: Option<String>,
+}
+
 /// Removes what dead owners have staged and nobody has planned to use, and their
 /// folders once they are empty. `is_planned` is asked with a job's id and the
 /// name of a staged file, relative to the stage. Folders of the living, and of
 /// `own`, are left alone. Returns how many files went.
 pub fn sweep_stage(state: &Path, own: &str, is_planned: IsPlanned<'_>) -> Result<usize> {
-    let path = state.join("stage");
-    let os = |errno| FileError::os(&path.to_string_lossy(), "sweep", errno);
-    let folders = match rustix::fs::openat(CWD, &path, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
-        Ok(folders) => folders,
-        Err(Errno::NOENT) => return Ok(0),
-        Err(errno) => return Err(os(errno).into()),
-    };
-    let mut gone = 0;
-    for owner in names(&folders).map_err(os)? {
-        if owner == own || is_alive(&owner, state) {
-            continue;
-        }
-        let folder = match open_folder(&folders, &owner) {
-            Ok(folder) => folder,
-            // Not a folder, so not an owner's; or swept by another.
-            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => continue,
+    Sweep { is_planned, remove: true, litter: Litter::default() }.run(state, own).map(|litter| litter.files)
+}
+
+/// What [`sweep_stage`] would remove. Changes nothing.
+pub(crate) fn stage_litter(state: &Path, is_planned: IsPlanned<'_>) -> Result<Litter> {
+    Sweep { is_planned, remove: false, litter: Litter::default() }.run(state, "")
+}
+
+struct Sweep<'a> {
+    is_planned: IsPlanned<'a>,
+    /// Or only counted.
+    remove: bool,
+    litter: Litter,
+}
+
+impl Sweep<'_> {
+    fn run(mut self, state: &Path, own: &str) -> Result<Litter> {
+        let path = state.join("stage");
+        let os = |errno| FileError::os(&path.to_string_lossy(), "sweep", errno);
+        let folders = match rustix::fs::openat(CWD, &path, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(folders) => folders,
+            Err(Errno::NOENT) => return Ok(self.litter),
             Err(errno) => return Err(os(errno).into()),
         };
-        gone += sweep(&folder, &owner, None, is_planned)?;
-        remove_empty(&folders, &owner);
+        for owner in names(&folders).map_err(os)? {
+            if owner == own || is_alive(&owner, state) {
+                continue;
+            }
+            let folder = match open_folder(&folders, &owner) {
+                Ok(folder) => folder,
+                // Not a folder, so not an owner's; or swept by another.
+                Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => continue,
+                Err(errno) => return Err(os(errno).into()),
+            };
+            let before = self.litter.files;
+            self.sweep(&folder, &owner, None)?;
+            if self.litter.files > before && self.litter.owner.is_none() {
+                self.litter.owner = Some(owner.clone());
+            }
+            self.remove_empty(&folders, &owner);
+        }
+        Ok(self.litter)
     }
-    Ok(gone)
+
+    /// `job`: whose folder this is; an owner's own has files and folders of many,
+    /// whose names begin with the job's id.
+    fn sweep(&mut self, folder: &OwnedFd, path: &str, job: Option<&str>) -> Result<()> {
+        let os = |errno| FileError::os(path, "sweep", errno);
+        for name in names(folder).map_err(os)? {
+            let path = format!("{path}/{name}");
+            let job = job.unwrap_or_else(|| name.split('.').next().unwrap_or(&name));
+            let Some(meta) = Meta::at(folder, &name).map_err(os)? else { continue };
+            if meta.kind() == FileType::Directory {
+                if path.matches('/').count() < DEPTH
+                    && let Ok(inner) = open_folder(folder, &name)
+                {
+                    self.sweep(&inner, &path, Some(job))?;
+                }
+                self.remove_empty(folder, &name);
+            } else if !(self.is_planned)(job, &path)? {
+                if self.remove {
+                    match rustix::fs::unlinkat(folder, &*name, AtFlags::empty()) {
+                        Ok(()) => {}
+                        Err(Errno::NOENT) => continue,
+                        Err(errno) => return Err(os(errno).into()),
+                    }
+                }
+                self.litter.files += 1;
+                self.litter.bytes += meta.stamp.size;
+            }
+        }
+        Ok(())
+    }
+
+    /// Left in place when something is in it, or comes into it meanwhile.
+    fn remove_empty(&self, folder: &OwnedFd, name: &str) {
+        if self.remove {
+            let _ = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR);
+        }
+    }
 }
 
 /// An owner that cannot be judged is left alone.
@@ -53,33 +120,6 @@ fn is_alive(owner: &str, state: &Path) -> bool {
         tracing::warn!(owner, %error, "cannot judge an owner; what it has staged stays");
         true
     })
-}
-
-/// `job`: whose folder this is; an owner's own has files and folders of many,
-/// whose names begin with the job's id.
-fn sweep(folder: &OwnedFd, path: &str, job: Option<&str>, is_planned: IsPlanned<'_>) -> Result<usize> {
-    let os = |errno| FileError::os(path, "sweep", errno);
-    let mut gone = 0;
-    for name in names(folder).map_err(os)? {
-        let path = format!("{path}/{name}");
-        let job = job.unwrap_or_else(|| name.split('.').next().unwrap_or(&name));
-        let Some(meta) = Meta::at(folder, &name).map_err(os)? else { continue };
-        if meta.kind() == FileType::Directory {
-            if path.matches('/').count() < DEPTH
-                && let Ok(inner) = open_folder(folder, &name)
-            {
-                gone += sweep(&inner, &path, Some(job), is_planned)?;
-            }
-            remove_empty(folder, &name);
-        } else if !is_planned(job, &path)? {
-            match rustix::fs::unlinkat(folder, &*name, AtFlags::empty()) {
-                Ok(()) => gone += 1,
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(os(errno).into()),
-            }
-        }
-    }
-    Ok(gone)
 }
 
 /// Names that are no text are nobody's here.
@@ -93,9 +133,4 @@ fn names(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
         }
     }
     Ok(names)
-}
-
-/// Left in place when something is in it, or comes into it meanwhile.
-fn remove_empty(folder: &OwnedFd, name: &str) {
-    let _ = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR);
 }

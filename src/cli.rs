@@ -6,6 +6,7 @@ mod cancel;
 mod commit;
 mod completions;
 mod config;
+mod doctor;
 mod enqueue;
 mod events;
 mod init;
@@ -100,6 +101,7 @@ fn run(cli: &Cli, out: &mut Output) -> Outcome {
         Command::Cancel(args) => cancel::run(args, &place()?, out),
         Command::Reclaim(args) => reclaim::run(args, &place()?, out),
         Command::Prune(args) => prune::run(args, &place()?, out),
+        Command::Doctor(args) => doctor::run(args, &cli.global, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),
     }

@@ -28,6 +28,7 @@
 //! worker           the loop that claims, runs, decides and applies
 //! effects          staging and apply: the one place that changes users' files
 //! liveness         who is alive: lock files, and sweeps for those who are not
+//! doctor           is this queue in order, and if not, what to do
 //! store            the contract of the storage engine
 //! store::sqlite    its implementation: writer, schema, one file per verb
 //! handlers         the built-in job types
@@ -41,6 +42,7 @@
 
 pub mod clock;
 mod commit;
+pub mod doctor;
 pub mod effects;
 mod error;
 pub mod handler;

@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Reclaim(ReclaimArgs),
     /// Delete old finished jobs
     Prune(PruneArgs),
+    /// Is this queue in order, and if not, what is to be done
+    Doctor(DoctorArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
     Completions(CompletionsArgs),
@@ -337,6 +339,20 @@ pub(crate) struct PruneArgs {
     /// Also forget what the disk should hold because of them
     #[arg(long)]
     pub(crate) forget: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Each check is ok, warn (nothing is lost, but someone should look) or bad (not safe, or not
+working), with what to do. Nothing is changed. Exit 0 when nothing is bad, also
+with warnings; 1 when something is, a damaged or newer database too; 3 without a
+database. Scripts that mind warnings read the counts in the last line of --json.
+
+Example:
+  jobq doctor --deep")]
+pub(crate) struct DoctorArgs {
+    /// Also compare every index with its table and every payload with its hash
+    #[arg(long)]
+    pub(crate) deep: bool,
 }
 
 #[derive(Args)]

@@ -19,15 +19,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn find(global: &Global) -> Result<Self> {
-        let db = match (&global.db, &global.root, from_environment()) {
-            (Some(db), ..) => db.clone(),
-            (None, Some(root), _) => in_folder(root),
-            (None, None, Some(db)) => db,
-            (None, None, None) => search_upwards()?,
-        };
-        if !db.is_file() {
-            return Err(none_at(&db.display().to_string()));
-        }
+        let db = database(global)?;
         let config = Config::beside(&db)?;
         Ok(Self { db, config, root: global.root.clone() })
     }
@@ -51,6 +43,17 @@ impl Place {
             None => options.open(),
         }
     }
+}
+
+/// Where the database is.
+pub(crate) fn database(global: &Global) -> Result<PathBuf> {
+    let db = match (&global.db, &global.root, from_environment()) {
+        (Some(db), ..) => db.clone(),
+        (None, Some(root), _) => in_folder(root),
+        (None, None, Some(db)) => db,
+        (None, None, None) => search_upwards()?,
+    };
+    if db.is_file() { Ok(db) } else { Err(none_at(&db.display().to_string())) }
 }
 
 /// `JOBQ_DB`; an empty one is as good as none.

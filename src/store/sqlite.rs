@@ -7,6 +7,7 @@
 //! tx, row     what every verb works with; rows as values
 //! gates       why a pending job is not running, and what opens
 //! lease       the token check, and the one way a claimed job ends
+//! health      the database as `doctor` sees it
 //! enqueue … prune   the verbs
 //! ```
 
@@ -23,6 +24,7 @@ mod events;
 mod expected;
 mod fail;
 mod gates;
+mod health;
 mod heartbeat;
 mod lease;
 mod outlook;
@@ -45,6 +47,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use health::{Health, is_trustworthy, log_index_of, log_of};
 pub use plans::hot_statements;
 pub use schema::SCHEMA_VERSION;
 

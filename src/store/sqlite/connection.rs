@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Before 3.51.3 a WAL reset could lose committed transactions.
-const OLDEST_SQLITE: i32 = 3_051_003;
+pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn enter_wal(conn: &Connection, patience: Duration) -> Result<()> {
     }
 }
 
-fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Result<()> {
+pub(super) fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Result<()> {
     conn.execute_batch(&format!("PRAGMA {name} = {set}")).map_err(sql_error)?;
     let actual = conn
         .pragma_query_value(None, name, |row| {

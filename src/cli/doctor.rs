@@ -1,0 +1,98 @@
+//! `jobq doctor`: is this queue in order, and if not, what is to be done.
+
+use std::path::Path;
+
+use jobq::doctor::{Check, Doctor, Verdict};
+use serde_json::json;
+
+use super::args::{DoctorArgs, Global};
+use super::config::Config;
+use super::locate;
+use super::output::{DIM, GREEN, Output, RED, YELLOW};
+use super::{Answer, Failure, Outcome};
+
+/// As wide as the longest name of a check.
+const NAME_WIDTH: usize = 15;
+
+/// Settings that cannot be read are a finding here, and no reason to stop.
+pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outcome {
+    let db = locate::database(global)?;
+    let mut counts = [0_u32; 3];
+    let mut failed = None;
+    let mut tell = |check: Check| {
+        counts[check.verdict as usize] += 1;
+        // Said as it is found: a deep look takes its time.
+        if let Err(error) = print(&check, out).and_then(|()| out.flush()) {
+            failed.get_or_insert(error);
+        }
+    };
+    tell(config(&db));
+    tell(gitignore(&db));
+    let mut doctor = Doctor::at(&db).deep(args.deep);
+    if let Some(root) = &global.root {
+        doctor = doctor.root(root);
+    }
+    doctor.examine(&mut tell);
+    if let Some(error) = failed {
+        return Err(Failure::from(error));
+    }
+    let [ok, warn, bad] = counts;
+    if out.json {
+        out.json(&json!({ "checks": ok + warn + bad, "ok": ok, "warn": warn, "bad": bad }))?;
+    } else {
+        out.line(format_args!("{} checks: {ok} ok, {warn} warn, {bad} bad", ok + warn + bad))?;
+    }
+    Ok(if bad == 0 { Answer::Yes } else { Answer::No })
+}
+
+fn print(check: &Check, out: &mut Output) -> std::io::Result<()> {
+    if out.json {
+        return out.json(check);
+    }
+    let style = match check.verdict {
+        Verdict::Ok => GREEN,
+        Verdict::Warn => YELLOW,
+        Verdict::Bad => RED,
+    };
+    out.line(format_args!("{style}{:<4}{style:#}  {:<NAME_WIDTH$}  {}", check.verdict, check.check, check.message))?;
+    match &check.advice {
+        Some(advice) => out.line(format_args!("      {:<NAME_WIDTH$}  {DIM}→{DIM:#} {advice}", "")),
+        None => Ok(()),
+    }
+}
+
+fn config(db: &Path) -> Check {
+    match Config::beside(db) {
+        Ok(_) => Check::ok("config", "the settings can be read"),
+        Err(error) => Check::bad("config", error, "correct config.toml: no other command works with it as it is"),
+    }
+}
+
+/// In a project under git, the database should not be.
+fn gitignore(db: &Path) -> Check {
+    const NAME: &str = "gitignore";
+    let folder = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
+    let Some(folder) = folder.parent().filter(|folder| folder.file_name() == Some(".jobq".as_ref())) else {
+        return Check::ok(NAME, "the database is the application's own, and so is the choice");
+    };
+    let path = folder.join(".gitignore");
+    match std::fs::read_to_string(&path) {
+        Ok(_) => Check::ok(NAME, ".jobq/.gitignore is there"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if folder.ancestors().any(|parent| parent.join(".git").exists()) {
+                Check::warn(
+                    NAME,
+                    format_args!("{} is missing in a folder under git", path.display()),
+                    "`jobq init` writes it, so that the database is not committed",
+                )
+            } else {
+                Check::ok(NAME, "not under git")
+            }
+        }
+        Err(error) => Check::warn(
+            NAME,
+            format_args!("{} cannot be read: {error}", path.display()),
+            "make it readable, so that the database is not committed",
+        ),
+    }
+}

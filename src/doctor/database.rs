@@ -1,0 +1,189 @@
+//! The database: can it be read, is it ours, is it whole, can it be written.
+
+use super::processes::{self, Process};
+use super::{Check, PATIENCE, Places, or_bad};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::sqlite::{Health, SCHEMA_VERSION, is_trustworthy, log_index_of, log_of};
+
+const MIB: u64 = 1024 * 1024;
+/// A log is copied into the database every 16 MiB and cut to 64 when it was longer.
+const LARGE_LOG: u64 = 64 * MIB;
+
+/// Where SQLite's locks are. On the index of the log: the writer's, and those of
+/// readers that have a snapshot. On the file: whoever writes without a log.
+const WRITER: std::ops::RangeInclusive<u64> = 120..=120;
+const READERS: std::ops::RangeInclusive<u64> = 123..=127;
+const WITHOUT_LOG: std::ops::RangeInclusive<u64> = 0x4000_0000..=0x4000_01ff;
+
+/// Returns whether the tables are ours and as this build knows them.
+pub(super) fn look(health: &Health, places: &Places, deep: bool, tell: &mut dyn FnMut(Check)) -> bool {
+    tell(or_bad("database", readable(health, places)));
+    let version = health.schema_version();
+    let is_ours = matches!(version, Ok(Some(SCHEMA_VERSION)));
+    tell(or_bad("schema", version.map(|version| schema(version, places))));
+    tell(or_bad("integrity", integrity(health, deep)));
+    tell(or_bad("pragmas", pragmas(health)));
+    tell(log(places));
+    tell(or_bad("write_lock", write_lock(health, places)));
+    is_ours
+}
+
+pub(super) fn sqlite(number: i32, version: &str) -> Check {
+    if is_trustworthy(number) {
+        return Check::ok("sqlite", format_args!("SQLite {version}"));
+    }
+    Check::bad(
+        "sqlite",
+        format_args!("SQLite {version} is older than 3.51.3 and can lose committed jobs"),
+        "build jobq with its default feature `bundled`",
+    )
+}
+
+/// It could not even be opened.
+pub(super) fn unreadable(places: &Places, error: &Error) -> Check {
+    let message = format!("{}: {error}", places.db.display());
+    let holders = writers(places);
+    match error.kind() {
+        ErrorKind::Busy if !holders.is_empty() => Check::bad(
+            "database",
+            format_args!("{message}; it is held by {}", processes::list(&holders)),
+            "end that process, or wait for it",
+        ),
+        ErrorKind::Corrupt => Check::bad("database", message, "keep a copy of it and restore from a backup"),
+        _ => Check::bad("database", message, "check that it is there and who may read it"),
+    }
+}
+
+fn readable(health: &Health, places: &Places) -> Result<Check> {
+    let shown = places.db.display();
+    Ok(if health.is_read_only()? {
+        Check::warn(
+            "database",
+            format_args!("{shown} can be read, but not written"),
+            "check its permissions and how its filesystem is mounted",
+        )
+    } else {
+        Check::ok("database", format_args!("{shown} can be read and written"))
+    })
+}
+
+fn schema(version: Option<i64>, places: &Places) -> Check {
+    const NAME: &str = "schema";
+    match version {
+        Some(SCHEMA_VERSION) => Check::ok(NAME, format_args!("schema version {SCHEMA_VERSION}")),
+        Some(older @ ..SCHEMA_VERSION) => Check::warn(
+            NAME,
+            format_args!("schema version {older}; this jobq knows {SCHEMA_VERSION}, so the jobs were not looked at"),
+            "any other jobq command takes it forward; then ask again",
+        ),
+        Some(newer) => Check::bad(
+            NAME,
+            format_args!("schema version {newer}, and this jobq knows {SCHEMA_VERSION}; the jobs were not looked at"),
+            "install a newer jobq",
+        ),
+        None => Check::bad(
+            NAME,
+            "this is a database without jobq's tables",
+            format_args!("`jobq --db {} init` adds them", places.db.display()),
+        ),
+    }
+}
+
+fn integrity(health: &Health, deep: bool) -> Result<Check> {
+    let found = health.damage(deep)?;
+    Ok(match found.as_slice() {
+        [] if deep => Check::ok("integrity", "every page, row and index entry is in order"),
+        [] => Check::ok("integrity", "every page is in order; --deep looks at indexes and payloads, too"),
+        [first, more @ ..] => Check::bad(
+            "integrity",
+            format_args!("the database is damaged: {first}{}", if more.is_empty() { "" } else { ", and more" }),
+            "stop all workers, keep a copy of .jobq, and restore from a backup or save what `sqlite3 .recover` can read",
+        ),
+    })
+}
+
+fn pragmas(health: &Health) -> Result<Check> {
+    let mode = health.journal_mode()?;
+    health.syncs_fully()?;
+    // A file that is read without its log reports none.
+    if mode == "wal" || health.is_read_only()? {
+        return Ok(Check::ok("pragmas", format_args!("journal_mode={mode}, synchronous=FULL, as read back")));
+    }
+    Ok(Check::warn(
+        "pragmas",
+        format_args!("journal_mode is {mode}: another program has changed it"),
+        "find the program that does; the next jobq command sets it back to WAL",
+    ))
+}
+
+fn log(places: &Places) -> Check {
+    let size = log_of(&places.db).metadata().map_or(0, |meta| meta.len());
+    let message = format!("the write-ahead log has {} MiB", size / MIB);
+    if size <= LARGE_LOG {
+        return Check::ok("wal", message);
+    }
+    let mut readers = processes::holding(&log_index_of(&places.db), &READERS, false);
+    readers.retain(|reader| reader.pid != std::process::id());
+    if readers.is_empty() {
+        return Check::warn(
+            "wal",
+            format_args!("{message}, and nobody is seen reading"),
+            "it shrinks with the next writes, or when the last process closes the database",
+        );
+    }
+    Check::warn(
+        "wal",
+        format_args!("{message}; it cannot shrink while somebody reads an old state: {}", processes::list(&readers)),
+        "end the read transactions that stay open there",
+    )
+}
+
+fn write_lock(health: &Health, places: &Places) -> Result<Check> {
+    const NAME: &str = "write_lock";
+    if health.is_read_only()? {
+        return Ok(Check::ok(NAME, "nobody can write here, so nobody waits to"));
+    }
+    if health.lock_is_free(PATIENCE)? {
+        return Ok(Check::ok(NAME, "a writer gets its turn"));
+    }
+    let holders = writers(places);
+    let long = format!("the database has been locked for writing for {} s", PATIENCE.as_secs());
+    if let Some(Process { pid, .. }) = holders.iter().find(|holder| holder.stopped) {
+        return Ok(Check::bad(
+            NAME,
+            format_args!("{long}, by {}", processes::list(&holders)),
+            format_args!(
+                "`kill -CONT {pid}` lets it go on; `kill -KILL {pid}` ends it, and what it had not committed is undone"
+            ),
+        ));
+    }
+    if holders.is_empty() {
+        let advice =
+            "ask again; if it stays so, find who has the database open (`fuser`, or another container or machine)";
+        return Ok(Check::warn(NAME, format_args!("{long}, by a process that is not seen from here"), advice));
+    }
+    let advice = "ask again; if it stays so, that process keeps a transaction open: end it";
+    Ok(Check::warn(NAME, format_args!("{long}, by {}", processes::list(&holders)), advice))
+}
+
+fn writers(places: &Places) -> Vec<Process> {
+    let mut found = processes::holding(&log_index_of(&places.db), &WRITER, true);
+    for process in processes::holding(&places.db, &WITHOUT_LOG, true) {
+        if !found.contains(&process) {
+            found.push(process);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn an_sqlite_that_loses_jobs_is_bad() {
+        assert_eq!(sqlite(3_051_002, "3.51.2").verdict, Verdict::Bad);
+        assert_eq!(sqlite(3_051_003, "3.51.3").verdict, Verdict::Ok);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which processes hold a lock on a part of a file, as far as the kernel tells
+//! (Linux; elsewhere nobody is found).
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// A process, and what it is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    command: String,
+    pub(super) stopped: bool,
+}
+
+impl Process {
+    /// What is known of a process; `None` when it is gone.
+    pub(super) fn look(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in brackets and may have brackets itself.
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
+        let command = if line.is_empty() { name.to_owned() } else { line.chars().take(80).collect() };
+        Some(Self { pid, command, stopped: rest.trim_start().starts_with(['T', 't']) })
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.stopped { ", which is stopped" } else { "" };
+        write!(f, "process {} ({}){state}", self.pid, self.command)
+    }
+}
+
+/// All of them, for a sentence.
+pub(super) fn list(processes: &[Process]) -> String {
+    processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// Who has a lock on one of these bytes of a file. The file is not opened: closing
+/// it would drop the locks that SQLite has on it in this process.
+pub(super) fn holding(file: &Path, bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<Process> {
+    let Ok(meta) = file.metadata() else { return Vec::new() };
+    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let mut pids = pids(&table, meta.ino(), bytes, to_write);
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter().filter_map(Process::look).collect()
+}
+
+/// `1: POSIX  ADVISORY  WRITE 4711 fe:00:10363698 120 120`. The device is not
+/// compared: filesystems made of several report another one there.
+fn pids(table: &str, inode: u64, bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<u32> {
+    let holder = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        // Those who wait have an arrow here.
+        let (kind, _, mode) = (words.next()?, words.next()?, words.next()?);
+        let pid = words.next()?.parse().ok()?;
+        let found: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+        let first: u64 = words.next()?.parse().ok()?;
+        let last = words.next()?.parse().unwrap_or(u64::MAX);
+        let overlaps = first <= *bytes.end() && last >= *bytes.start();
+        (kind == "POSIX" && found == inode && overlaps && (mode == "WRITE" || !to_write)).then_some(pid)
+    };
+    table.lines().filter_map(holder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+1: POSIX  ADVISORY  WRITE 11 fe:00:77 120 120
+1: -> POSIX  ADVISORY  WRITE 12 fe:00:77 120 120
+2: POSIX  ADVISORY  READ 13 fe:00:77 124 124
+3: POSIX  ADVISORY  READ 14 fe:00:77 128 128
+4: FLOCK  ADVISORY  WRITE 15 fe:00:77 0 EOF
+5: POSIX  ADVISORY  WRITE 16 fe:00:78 120 120
+6: POSIX  ADVISORY  WRITE 17 fe:00:77 0 EOF
+";
+
+    #[test]
+    fn holders_are_told_from_those_who_wait_and_from_other_files() {
+        assert_eq!(pids(TABLE, 77, &(120..=120), true), [11, 17]);
+        assert_eq!(pids(TABLE, 77, &(123..=127), false), [13, 17]);
+        assert_eq!(pids(TABLE, 79, &(0..=u64::MAX), false), [0_u32; 0]);
+    }
+
+    #[test]
+    fn this_process_runs() {
+        let own = Process::look(std::process::id()).unwrap();
+        assert!(!own.stopped && own.to_string().contains(&own.pid.to_string()), "{own}");
+    }
+}

@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use self::database::Tables;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result, printable};
 use crate::payload::JobTypes;
@@ -192,11 +193,20 @@ impl Doctor {
             Ok(health) => health,
             Err(error) => return tell(database::unreadable(places, &error)),
         };
-        let is_ours = database::look(&health, places, self.deep, tell);
-        if is_ours {
-            let now = self.clock.now();
-            jobs::look(&jobs::Jobs { health: &health, places, types: &self.types, now }, self.deep, tell);
-            leftovers::look(&health, places, tell);
+        let tables = database::look(&health, places, self.deep, tell);
+        let jobs = jobs::Jobs { health: &health, places, types: &self.types, now: self.clock.now() };
+        match tables {
+            Tables::Foreign => {}
+            // That nothing was found there means nothing, and what a job still needs cannot be told.
+            Tables::Damaged => jobs::look(&jobs, self.deep, &mut |check| {
+                if check.verdict != Verdict::Ok {
+                    tell(check);
+                }
+            }),
+            Tables::Whole => {
+                jobs::look(&jobs, self.deep, tell);
+                leftovers::look(&health, places, tell);
+            }
         }
     }
 }

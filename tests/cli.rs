@@ -3,6 +3,7 @@
 mod cli {
     mod bad_input;
     mod commit;
+    mod doctor;
     mod harness;
     mod jobs;
     mod places;

@@ -1,7 +1,7 @@
 //! The database: can it be read, is it ours, is it whole, can it be written.
 
 use super::processes::{self, Process};
-use super::{Check, PATIENCE, Places, or_bad};
+use super::{Check, PATIENCE, Places, Verdict, or_bad};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::sqlite::{Health, SCHEMA_VERSION, is_trustworthy, log_index_of, log_of};
 
@@ -15,17 +15,32 @@ const WRITER: std::ops::RangeInclusive<u64> = 120..=120;
 const READERS: std::ops::RangeInclusive<u64> = 123..=127;
 const WITHOUT_LOG: std::ops::RangeInclusive<u64> = 0x4000_0000..=0x4000_01ff;
 
-/// Returns whether the tables are ours and as this build knows them.
-pub(super) fn look(health: &Health, places: &Places, deep: bool, tell: &mut dyn FnMut(Check)) -> bool {
+/// How far the tables can be relied on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tables {
+    /// Not ours, or not as this build knows them.
+    Foreign,
+    /// What they say may be wrong.
+    Damaged,
+    Whole,
+}
+
+pub(super) fn look(health: &Health, places: &Places, deep: bool, tell: &mut dyn FnMut(Check)) -> Tables {
     tell(or_bad("database", readable(health, places)));
     let version = health.schema_version();
     let is_ours = matches!(version, Ok(Some(SCHEMA_VERSION)));
     tell(or_bad("schema", version.map(|version| schema(version, places))));
-    tell(or_bad("integrity", integrity(health, deep)));
+    let integrity = or_bad("integrity", integrity(health, deep));
+    let is_whole = integrity.verdict == Verdict::Ok;
+    tell(integrity);
     tell(or_bad("pragmas", pragmas(health)));
     tell(log(places));
     tell(or_bad("write_lock", write_lock(health, places)));
-    is_ours
+    match (is_ours, is_whole) {
+        (false, _) => Tables::Foreign,
+        (true, false) => Tables::Damaged,
+        (true, true) => Tables::Whole,
+    }
 }
 
 pub(super) fn sqlite(number: i32, version: &str) -> Check {
@@ -94,12 +109,21 @@ fn integrity(health: &Health, deep: bool) -> Result<Check> {
     Ok(match found.as_slice() {
         [] if deep => Check::ok("integrity", "every page, row and index entry is in order"),
         [] => Check::ok("integrity", "every page is in order; --deep looks at indexes and payloads, too"),
-        [first, more @ ..] => Check::bad(
+        found => Check::bad(
             "integrity",
-            format_args!("the database is damaged: {first}{}", if more.is_empty() { "" } else { ", and more" }),
+            format_args!("the database is damaged: {}", first_lines(found)),
             "stop all workers, keep a copy of .jobq, and restore from a backup or save what `sqlite3 .recover` can read",
         ),
     })
+}
+
+/// SQLite tells of a tree in one text of many lines.
+fn first_lines(found: &[String]) -> String {
+    const ENOUGH: usize = 3;
+    let mut lines = found.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with("***"));
+    let first: Vec<&str> = lines.by_ref().take(ENOUGH).collect();
+    let more = lines.count();
+    if more == 0 { first.join("; ") } else { format!("{}; and {more} more", first.join("; ")) }
 }
 
 fn pragmas(health: &Health) -> Result<Check> {
@@ -178,7 +202,6 @@ fn writers(places: &Places) -> Vec<Process> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::*;
 
     #[test]

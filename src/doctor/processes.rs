@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use rustix::fs::{major, minor};
+
 /// A process, and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
@@ -21,8 +23,11 @@ impl Process {
         // The name stands in brackets and may have brackets itself.
         let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
-        let command = if line.is_empty() { name.to_owned() } else { line.chars().take(80).collect() };
+        let line = String::from_utf8_lossy(&line).trim_end_matches('\0').to_owned();
+        let (program, rest_of_line) = line.split_once('\0').unwrap_or((&line, ""));
+        let program = program.rsplit('/').next().filter(|program| !program.is_empty()).unwrap_or(name);
+        let command = format!("{program} {}", rest_of_line.replace('\0', " "));
+        let command = command.trim_end().chars().take(80).collect();
         Some(Self { pid, command, stopped: rest.trim_start().starts_with(['T', 't']) })
     }
 }
@@ -44,31 +49,38 @@ pub(super) fn list(processes: &[Process]) -> String {
 pub(super) fn holding(file: &Path, bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<Process> {
     let Ok(meta) = file.metadata() else { return Vec::new() };
     let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let mut pids = pids(&table, meta.ino(), bytes, to_write);
+    let mut pids = pids(&table, (meta.dev(), meta.ino()), bytes, to_write);
     pids.sort_unstable();
     pids.dedup();
     pids.into_iter().filter_map(Process::look).collect()
 }
 
-/// `1: POSIX  ADVISORY  WRITE 4711 fe:00:10363698 120 120`. The device is not
-/// compared: filesystems made of several report another one there.
-fn pids(table: &str, inode: u64, bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<u32> {
+/// `1: POSIX  ADVISORY  WRITE 4711 fe:00:10363698 120 120`. Filesystems made of
+/// several devices report another one there than they do for the file: when none
+/// is the file's, the inode alone has to do.
+fn pids(table: &str, file: (u64, u64), bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<u32> {
+    let (device, inode) = (format!("{:02x}:{:02x}", major(file.0), minor(file.0)), file.1.to_string());
     let holder = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
         // Those who wait have an arrow here.
         let (kind, _, mode) = (words.next()?, words.next()?, words.next()?);
-        let pid = words.next()?.parse().ok()?;
-        let found: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+        let pid: u32 = words.next()?.parse().ok()?;
+        let (on, found) = words.next()?.rsplit_once(':')?;
         let first: u64 = words.next()?.parse().ok()?;
         let last = words.next()?.parse().unwrap_or(u64::MAX);
         let overlaps = first <= *bytes.end() && last >= *bytes.start();
-        (kind == "POSIX" && found == inode && overlaps && (mode == "WRITE" || !to_write)).then_some(pid)
+        let holds = kind == "POSIX" && found == inode && overlaps && (mode == "WRITE" || !to_write);
+        holds.then_some((on == device, pid))
     };
-    table.lines().filter_map(holder).collect()
+    let found: Vec<(bool, u32)> = table.lines().filter_map(holder).collect();
+    let sure = found.iter().any(|(same_device, _)| *same_device);
+    found.into_iter().filter(|(same_device, _)| *same_device || !sure).map(|(_, pid)| pid).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::makedev;
+
     use super::*;
 
     const TABLE: &str = "\
@@ -79,13 +91,17 @@ mod tests {
 4: FLOCK  ADVISORY  WRITE 15 fe:00:77 0 EOF
 5: POSIX  ADVISORY  WRITE 16 fe:00:78 120 120
 6: POSIX  ADVISORY  WRITE 17 fe:00:77 0 EOF
+7: POSIX  ADVISORY  WRITE 18 08:01:77 120 120
 ";
 
     #[test]
     fn holders_are_told_from_those_who_wait_and_from_other_files() {
-        assert_eq!(pids(TABLE, 77, &(120..=120), true), [11, 17]);
-        assert_eq!(pids(TABLE, 77, &(123..=127), false), [13, 17]);
-        assert_eq!(pids(TABLE, 79, &(0..=u64::MAX), false), [0_u32; 0]);
+        let on = |major, minor| makedev(major, minor);
+        assert_eq!(pids(TABLE, (on(0xfe, 0), 77), &(120..=120), true), [11, 17]);
+        assert_eq!(pids(TABLE, (on(0xfe, 0), 77), &(123..=127), false), [13, 17]);
+        assert_eq!(pids(TABLE, (on(8, 1), 77), &(120..=120), true), [18]);
+        assert_eq!(pids(TABLE, (on(0, 45), 77), &(120..=120), true), [11, 17, 18], "of devices that are not told");
+        assert_eq!(pids(TABLE, (on(0xfe, 0), 79), &(0..=u64::MAX), false), [0_u32; 0]);
     }
 
     #[test]

@@ -65,6 +65,7 @@ fn help_has_an_example_for_every_command_and_packagers_get_their_files() {
         "cancel",
         "reclaim",
         "prune",
+        "doctor",
         "completions",
         "man",
     ] {

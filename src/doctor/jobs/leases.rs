@@ -26,7 +26,7 @@ pub(super) fn check(jobs: &Jobs<'_>) -> Result<Check> {
         owners.entry(held.locked_by.clone()).or_default().push(held);
     }
     let (mut told, mut advice) = (Vec::new(), Vec::new());
-    let mut advise = |text: String| {
+    let mut suggest = |text: String| {
         if !advice.contains(&text) {
             advice.push(text);
         }
@@ -36,24 +36,26 @@ pub(super) fn check(jobs: &Jobs<'_>) -> Result<Check> {
         let has = format!("{owner} has {}", count(i64::try_from(leases.len()).unwrap_or(i64::MAX), "job"));
         told.push(match trouble {
             Trouble::Dead => {
-                advise("`jobq reclaim`, or any worker, takes back what the dead had".to_owned());
+                suggest("`jobq reclaim`, or any worker, takes back what the dead had".to_owned());
                 format!("{has} and is dead")
             }
             Trouble::Stopped(process) => {
-                advise(format!("`kill -CONT {0}` lets process {0} go on", process.pid));
+                suggest(format!("`kill -CONT {0}` lets process {0} go on", process.pid));
                 format!("{has} and is {process}")
             }
             Trouble::Silent(time) => {
-                advise("`jobq reclaim --lease 5m`, or any worker, takes back what stays silent".to_owned());
+                suggest("`jobq reclaim --lease 5m`, or any worker, takes back what stays silent".to_owned());
                 let time = humantime::format_duration(Duration::from_secs(time.as_secs()));
                 format!("{has} and has given no sign of life for {time}")
             }
         });
     }
-    let claimed: usize = owners.values().map(Vec::len).sum();
     if told.is_empty() {
-        let claimed = count(i64::try_from(claimed).unwrap_or(i64::MAX), "job");
-        return Ok(Check::ok(NAME, format_args!("{claimed} claimed, by owners that live")));
+        let claimed: usize = owners.values().map(Vec::len).sum();
+        return Ok(match i64::try_from(claimed).unwrap_or(i64::MAX) {
+            0 => Check::ok(NAME, "no job is claimed"),
+            claimed => Check::ok(NAME, format_args!("{} claimed, by owners that live", count(claimed, "job"))),
+        });
     }
     Ok(Check::warn(NAME, told.join("; "), advice.join("; ")))
 }

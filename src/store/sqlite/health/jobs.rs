@@ -9,7 +9,7 @@ use super::super::reclaim;
 use super::super::row::read;
 use super::{Health, NAMED};
 use crate::clock::Millis;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::json::sha256_hex;
 use crate::store::{Blocked, HeldLease};
 
@@ -149,7 +149,12 @@ impl Health {
         let mut rows = statement.query(params![after, AT_ONCE]).map_err(sql_error)?;
         let mut last = None;
         while let Some(row) = rows.next().map_err(sql_error)? {
-            last = Some(row.get(0).map_err(sql_error)?);
+            let seq = row.get(0).map_err(sql_error)?;
+            // In a damaged table one may come again and again.
+            if seq <= last.unwrap_or(after) {
+                return Err(Error::new(ErrorKind::Corrupt, format!("the rows behind seq {after} are out of order")));
+            }
+            last = Some(seq);
             // A row that nobody has admitted has none yet.
             let Some(expected) = read::<Option<String>>(row, 2).map_err(sql_error)? else { continue };
             let actual = match row.get_ref(3).map_err(sql_error)? {

@@ -141,6 +141,9 @@ pub(super) fn judge(path: &Path) -> Result<Verdict> {
         Err(TryLockError::Error(e)) => return Err(at(e)),
         Ok(()) => {}
     }
+    // Told, not left to closing: a program that another thread is about to start has a
+    // copy of the file until it runs, and with it the lock.
+    let _ = file.unlock();
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(at)?;
     Ok(Verdict::Dead(Some(started(&bytes))))

@@ -27,7 +27,7 @@ fn a_dead_owner_is_told_until_its_jobs_are_taken_back() {
     claimed_by(&world, &lock);
     let owner = lock.owner().locked_by.clone();
     world.examine().says("leases", Verdict::Ok, &["1 job claimed"]);
-    drop(lock);
+    world.let_go(lock);
     world.examine().only("leases", Verdict::Warn, &[&owner, "1 job", "dead", "jobq reclaim"]);
     world.queue().reclaim().unwrap();
     assert_eq!(world.examine().troubles(), [""; 0]);

@@ -32,7 +32,7 @@ fn what_a_living_process_has_staged_is_no_litter() {
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("01J.1.0"), "x").unwrap();
     assert_eq!(world.examine().troubles(), [""; 0]);
-    drop(lock);
+    world.let_go(lock);
     world.examine().says("stage", Verdict::Warn, &["1 file (1 bytes)"]);
 }
 
@@ -42,7 +42,7 @@ fn lock_files_of_the_dead_are_told_and_those_of_the_living_are_not() {
     let lock = OwnerLock::acquire(&world.state().join("owners")).unwrap();
     let file = lock.owner().lock_file.clone();
     assert_eq!(world.examine().troubles(), [""; 0]);
-    drop(lock);
+    world.let_go(lock);
     world.examine().only("lock_files", Verdict::Warn, &["1 lock file", &file, "jobq reclaim"]);
     assert!(world.state().join("owners").join(&file).exists());
 }

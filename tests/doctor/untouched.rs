@@ -36,7 +36,7 @@ fn neither_files_nor_rows_change_whatever_is_found() {
     let world = World::new();
     accepted_and_not_applied(&world);
     world.queue().enqueue(note("a")).unwrap();
-    drop(OwnerLock::acquire(&world.state().join("owners")).unwrap());
+    world.let_go(OwnerLock::acquire(&world.state().join("owners")).unwrap());
     std::fs::create_dir_all(world.state().join("stage/gone-1-abc")).unwrap();
     std::fs::write(world.state().join("stage/gone-1-abc/01J.1.0"), "x").unwrap();
     world.sql().execute("INSERT INTO jobs (id, type, payload) VALUES ('new', 'note', '{\"text\":\"b\"}')", []).unwrap();

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jobq::clock::{Clock as _, ManualClock, Millis, SystemClock};
 use jobq::doctor::{Check, Doctor, Verdict};
+use jobq::liveness::OwnerLock;
 use jobq::{Queue, QueueOptions};
 use rusqlite::Connection;
 
@@ -46,10 +48,29 @@ impl World {
         raw(&self.db())
     }
 
-    /// Everything is in the database file; nothing is beside it.
+    /// Everything is in the database file; nothing is beside it. A queue's readers
+    /// may be closed a moment after it: that is waited for.
     pub fn close(&self) {
-        let conn = self.sql();
-        conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        let start = Instant::now();
+        let log = self.state().join("jobq.db-wal");
+        loop {
+            self.sql().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            if !log.exists() {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "somebody has the database open");
+            std::thread::yield_now();
+        }
+    }
+
+    /// As if its owner had died. Tests beside this one start programs, which have
+    /// a copy of the lock until they run: that is waited for.
+    pub fn let_go(&self, lock: OwnerLock) {
+        let path = self.state().join("owners").join(&lock.owner().lock_file);
+        drop(lock);
+        let file = std::fs::File::open(path).unwrap();
+        file.lock().unwrap();
+        file.unlock().unwrap();
     }
 
     pub fn doctor(&self) -> Doctor {

@@ -39,7 +39,7 @@ use self::database::Tables;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result, printable};
 use crate::payload::JobTypes;
-use crate::queue::state_folder;
+use crate::queue::Place;
 use crate::store::sqlite::Health;
 
 /// How long the write lock may stay taken before that is worth a word.
@@ -178,11 +178,11 @@ impl Doctor {
     }
 
     fn places(&self) -> Result<Places> {
-        let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {e}", self.db.display()));
-        let db = std::path::absolute(&self.db).map_err(at)?;
-        let folder = db.parent().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
-        let state = state_folder(folder);
-        let root = self.root.clone().unwrap_or_else(|| state.parent().unwrap_or(folder).to_owned());
+        let Place { db, state, home } = Place::of(self.db.clone(), false)?;
+        // The one on record, if the database can be read; whether it can is looked at later.
+        let on_record = || Health::open(&db, PATIENCE).ok()?.root().ok()?;
+        let root =
+            self.root.clone().unwrap_or_else(|| on_record().map_or_else(|| home.clone(), |root| home.join(root)));
         Ok(Places { db, state, root })
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::place::Place;
+pub(crate) use self::place::Place;
 use crate::clock::{Clock, Millis, SystemClock};
 use crate::commit::Committer;
 use crate::effects::{Act, Files, Watch};

@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::sqlite::SqliteStore;
 
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The database file.
-    pub(super) db: PathBuf,
+    pub(crate) db: PathBuf,
     /// Lock files, staged contents, what wakes workers.
-    pub(super) state: PathBuf,
+    pub(crate) state: PathBuf,
     /// The folder jobs may touch, unless another one is on record.
-    home: PathBuf,
+    pub(crate) home: PathBuf,
 }
 
 impl Place {
     /// Of this database; its folder is made if it may be.
-    pub(super) fn of(db: PathBuf, create: bool) -> Result<Self> {
+    pub(crate) fn of(db: PathBuf, create: bool) -> Result<Self> {
         // SQLite goes by the file that a link leads to.
         let is_link = std::fs::symlink_metadata(&db).is_ok_and(|found| found.is_symlink());
         let target = if is_link { std::fs::canonicalize(&db).ok() } else { None };

@@ -71,6 +71,11 @@ impl Health {
         schema::version(&self.conn)
     }
 
+    /// The folder jobs may touch, if one is on record.
+    pub(crate) fn root(&self) -> Result<Option<String>> {
+        schema::root(&self.conn)
+    }
+
     /// What SQLite finds wrong with the file; nothing when it is whole. The deep
     /// look also compares every index with its table.
     pub(crate) fn damage(&self, deep: bool) -> Result<Vec<String>> {

@@ -37,7 +37,7 @@ use serde::Serialize;
 
 use self::database::Tables;
 use crate::clock::{Clock, SystemClock};
-use crate::error::{Error, ErrorKind, Result, printable};
+use crate::error::{Result, printable};
 use crate::payload::JobTypes;
 use crate::queue::Place;
 use crate::store::sqlite::Health;

@@ -115,8 +115,14 @@ pub trait Store: Send + Sync {
     /// The six questions, answered.
     fn stats(&self) -> Result<Stats>;
 
-    /// Deletes a bounded number of old finished jobs; call it until it says 0.
+    /// Deletes a bounded number of old finished jobs; call it until it says 0. The
+    /// latest effect on each path stays known, unless it is to be forgotten.
     fn prune(&self, request: PruneRequest) -> Result<u64>;
+
+    /// Deletes the events of a bounded number of old finished jobs and leaves the
+    /// jobs. Returns how far it came; call it again from there until it says
+    /// `None`.
+    fn prune_events(&self, request: PruneEvents) -> Result<Option<EndedAt>>;
 
     /// Events after a global id, oldest first.
     fn events(&self, query: &EventQuery) -> Result<Vec<Event>>;

@@ -4,13 +4,14 @@
 //! ```text
 //! cargo bench --bench core             # the whole table, some minutes
 //! cargo bench --bench core -- --short  # small numbers, to see that it runs
-//! cargo bench --bench core -- enqueue  # one part: enqueue, bulk, drain, piles, cli
+//! cargo bench --bench core -- enqueue  # one part: enqueue, bulk, drain, piles, stats, cli
 //! ```
 
 mod cli;
 mod floor;
 mod ours;
 mod piles;
+mod stats;
 mod table;
 
 use floor::Floor;
@@ -65,6 +66,9 @@ fn main() {
     }
     if wanted("piles") {
         piles::run(&sizes);
+    }
+    if wanted("stats") {
+        stats::run(&sizes);
     }
     if wanted("cli") {
         cli::run(&sizes);

@@ -44,8 +44,8 @@ impl Output {
         self.stream.flush()
     }
 
-    /// Columns as wide as their content; the last one takes what is left of the
-    /// terminal's width.
+    /// Columns as wide as their content, numbers at the right of theirs; the last
+    /// one takes what is left of the terminal's width.
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
         let last = head.len() - 1;
         let width_of = |column: usize| {
@@ -53,16 +53,22 @@ impl Output {
             cells.chain([head[column].chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..last).map(width_of).collect();
+        let is_number = |column: usize| rows.first().is_some_and(|row| row[column].number);
+        let numbers: Vec<bool> = (0..last).map(is_number).collect();
+        let last_width = if is_number(last) { width_of(last) } else { 0 };
         let used: usize = widths.iter().map(|w| w + 2).sum();
         let room = terminal_width().map_or(usize::MAX, |w| w.saturating_sub(used).max(10));
         let head: Vec<Cell> = head.iter().map(|name| Cell::new(*name, DIM)).collect();
         for row in std::iter::once(&head).chain(rows) {
-            for (cell, width) in row.iter().zip(&widths) {
+            for ((cell, width), right) in row.iter().zip(&widths).zip(&numbers) {
                 let pad = width - cell.text.chars().count();
-                write!(self.stream, "{}{}{:#}{:pad$}  ", cell.style, cell.text, cell.style, "")?;
+                let (before, after) = if *right { (pad, 0) } else { (0, pad) };
+                write!(self.stream, "{:before$}{}{}{:#}{:after$}  ", "", cell.style, cell.text, cell.style, "")?;
             }
             let cell = &row[last];
-            writeln!(self.stream, "{}{}{:#}", cell.style, shorten(&cell.text, room), cell.style)?;
+            let text = shorten(&cell.text, room);
+            let pad = last_width.saturating_sub(text.chars().count());
+            writeln!(self.stream, "{:pad$}{}{text}{:#}", "", cell.style, cell.style)?;
         }
         Ok(())
     }
@@ -72,15 +78,21 @@ impl Output {
 pub(crate) struct Cell {
     text: String,
     style: Style,
+    number: bool,
 }
 
 impl Cell {
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: printable(&text.into()), style }
+        Self { text: printable(&text.into()), style, number: false }
+    }
+
+    /// A number, or something to be compared like one.
+    pub(crate) fn number(text: impl std::fmt::Display, style: Style) -> Self {
+        Self { number: true, ..Self::new(text.to_string(), style) }
     }
 
     pub(crate) fn indented(&self) -> Self {
-        Self { text: format!("  {}", self.text), style: self.style }
+        Self { text: format!("  {}", self.text), style: self.style, number: self.number }
     }
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {

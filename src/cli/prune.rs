@@ -1,7 +1,7 @@
 //! `jobq prune`: old finished jobs go, a bounded number at a time, so that
 //! others get their turn.
 
-use jobq::PruneRequest;
+use jobq::{PruneRequest, Queue, Result};
 use serde_json::json;
 
 use super::args::PruneArgs;
@@ -12,23 +12,31 @@ use super::{Answer, Outcome};
 pub(super) fn run(args: &PruneArgs, place: &Place, out: &mut Output) -> Outcome {
     let queue = place.open()?;
     let age = i64::try_from(args.older_than.as_millis()).unwrap_or(i64::MAX);
-    let request = PruneRequest {
-        ended_before: now().saturating_sub(age),
-        failed: args.failed,
-        forget: args.forget,
-        job_type: None,
-    };
-    let mut pruned = 0;
-    loop {
-        match queue.prune(request.clone())? {
-            0 => break,
-            some => pruned += some,
-        }
-    }
+    let request =
+        PruneRequest { ended_before: now().saturating_sub(age), failed: args.failed, forget: false, job_type: None };
+    let pruned = all(&queue, &request)?;
+    // Once no job is left, paths are what is counted.
+    let forgotten = if args.forget { Some(all(&queue, &PruneRequest { forget: true, ..request })?) } else { None };
     if out.json {
-        out.json(&json!({ "pruned": pruned }))?;
+        match forgotten {
+            None => out.json(&json!({ "pruned": pruned }))?,
+            Some(paths) => out.json(&json!({ "pruned": pruned, "forgotten": paths }))?,
+        }
     } else {
         out.line(format_args!("{pruned} jobs deleted"))?;
+        if let Some(paths) = forgotten {
+            out.line(format_args!("{paths} paths forgotten"))?;
+        }
     }
     Ok(Answer::Yes)
+}
+
+fn all(queue: &Queue, request: &PruneRequest) -> Result<u64> {
+    let mut gone = 0;
+    loop {
+        match queue.prune(request.clone())? {
+            0 => return Ok(gone),
+            some => gone += some,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `jobq stats`: the six questions, each with its answer.
 
-use jobq::{Stats, printable};
+use anstyle::Style;
+use jobq::{Gate, Stats, printable};
 
 use super::locate::Place;
 use super::output::{BOLD, Cell, DIM, Output, RED, span, status_style};
@@ -18,29 +19,58 @@ pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
 
 fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     question("What work is outstanding right now?", stats.outstanding.is_empty(), out)?;
-    if !stats.outstanding.is_empty() {
-        let rows = stats.outstanding.iter().map(|o| {
-            vec![
-                Cell::plain(&o.job_type),
-                Cell::new(o.status.as_str(), status_style(o.status)),
-                Cell::plain(o.gate.map_or("", jobq::Gate::as_str)),
-                Cell::plain(o.jobs.to_string()),
-                Cell::new(o.oldest.clone().unwrap_or_default(), DIM),
-            ]
-        });
-        out.table(&["  TYPE", "STATUS", "GATE", "JOBS", "OLDEST"], &indented(rows))?;
-    }
+    let rows = stats.outstanding.iter().map(|o| {
+        vec![
+            Cell::plain(&o.job_type),
+            Cell::new(o.status.as_str(), status_style(o.status)),
+            Cell::plain(o.gate.map_or("", Gate::as_str)),
+            number(o.jobs),
+            time(o.age_ms),
+            Cell::new(&o.oldest_id, DIM),
+        ]
+    });
+    table(&["  TYPE", "STATUS", "GATE", "JOBS", "AGE", "OLDEST"], rows, out)?;
     question("What failed and why?", stats.failed.is_empty(), out)?;
-    for group in &stats.failed {
-        let why = printable(group.last_error.as_deref().unwrap_or_default());
-        out.line(format_args!(
-            "  {RED}{}{RED:#} {}, newest {}: {why}",
-            group.jobs,
-            printable(&group.job_type),
-            printable(&group.newest)
-        ))?;
-    }
+    let rows = stats.failed.iter().map(|f| {
+        vec![
+            Cell::plain(&f.job_type),
+            Cell::number(counted(f.jobs, f.at_least), RED),
+            Cell::new(&f.newest, DIM),
+            Cell::plain(f.last_error.as_deref().unwrap_or_default()),
+        ]
+    });
+    table(&["  TYPE", "JOBS", "NEWEST", "ERROR"], rows, out)?;
     question("Is anything stuck?", stats.stuck.is_empty() && stats.blocked.is_empty(), out)?;
+    stuck(stats, out)?;
+    question("How long do jobs take?", stats.durations.is_empty(), out)?;
+    let rows = stats.durations.iter().map(|d| {
+        let mut row = vec![Cell::plain(&d.job_type), number(d.jobs)];
+        row.extend([d.min_ms, d.avg_ms, d.p50_ms, d.p95_ms, d.max_ms].map(time));
+        row
+    });
+    table(&["  TYPE", "NEWEST", "MIN", "MEAN", "P50", "P95", "MAX"], rows, out)?;
+    if !stats.latencies.is_empty() {
+        out.line(format_args!("{BOLD}How long do they wait before they run?{BOLD:#}"))?;
+    }
+    let rows = stats.latencies.iter().map(|l| {
+        let mut row = vec![Cell::plain(&l.job_type), number(l.jobs)];
+        row.extend([l.p50_ms, l.p95_ms, l.max_ms].map(time));
+        row
+    });
+    table(&["  TYPE", "NEWEST", "P50", "P95", "MAX"], rows, out)?;
+    question("Are there duplicate jobs?", stats.duplicates == 0, out)?;
+    if stats.duplicates > 0 {
+        out.line(format_args!("  {RED}{}{RED:#} keys have more than one unfinished job", stats.duplicates))?;
+    }
+    question("What ran in the last hour?", stats.last_hour.is_empty(), out)?;
+    let rows = stats.last_hour.iter().map(|group| {
+        let end = Cell::new(group.status.as_str(), status_style(group.status));
+        vec![Cell::plain(&group.job_type), number(counted(group.jobs, group.at_least)), end]
+    });
+    table(&["  TYPE", "JOBS", "STATUS"], rows, out)
+}
+
+fn stuck(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     for blocked in &stats.blocked {
         let (jobs, id) = (blocked.jobs, printable(&blocked.id));
         let wait = if jobs == 1 { "job waits" } else { "jobs wait" };
@@ -53,33 +83,12 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     for stuck in &stats.stuck {
         let (by, last) = (stuck.locked_by.as_deref().unwrap_or("nobody"), stuck.last_sign_of_life.as_deref());
         out.line(format_args!(
-            "  {} {} held by {by}, last heard of {}",
-            stuck.id,
-            stuck.job_type,
+            "  {} {} held by {}, last heard of {}",
+            printable(&stuck.id),
+            printable(&stuck.job_type),
+            printable(by),
             last.unwrap_or("never")
         ))?;
-    }
-    question("How long do jobs take?", stats.durations.is_empty(), out)?;
-    if !stats.durations.is_empty() {
-        let rows = stats.durations.iter().map(|d| {
-            vec![
-                Cell::plain(&d.job_type),
-                Cell::plain(d.jobs.to_string()),
-                Cell::plain(span(d.min_ms)),
-                Cell::plain(span(d.avg_ms)),
-                Cell::plain(span(d.max_ms)),
-            ]
-        });
-        out.table(&["  TYPE", "JOBS", "MIN", "MEAN", "MAX"], &indented(rows))?;
-    }
-    question("Are there duplicate jobs?", stats.duplicates == 0, out)?;
-    if stats.duplicates > 0 {
-        out.line(format_args!("  {RED}{}{RED:#} keys have more than one unfinished job", stats.duplicates))?;
-    }
-    question("What ran in the last hour?", stats.last_hour.is_empty(), out)?;
-    for group in &stats.last_hour {
-        let style = status_style(group.status);
-        out.line(format_args!("  {} {} {style}{}{style:#}", group.jobs, group.job_type, group.status))?;
     }
     Ok(())
 }
@@ -88,10 +97,25 @@ fn question(text: &str, nothing: bool, out: &mut Output) -> std::io::Result<()> 
     out.line(format_args!("{BOLD}{text}{BOLD:#}{}", if nothing { " Nothing." } else { "" }))
 }
 
-fn indented(rows: impl Iterator<Item = Vec<Cell>>) -> Vec<Vec<Cell>> {
-    rows.map(|mut row| {
+/// Nothing at all when there are no rows.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<Cell>>, out: &mut Output) -> std::io::Result<()> {
+    let indent = |mut row: Vec<Cell>| {
         row[0] = row[0].indented();
         row
-    })
-    .collect()
+    };
+    let rows: Vec<_> = rows.map(indent).collect();
+    if rows.is_empty() { Ok(()) } else { out.table(head, &rows) }
+}
+
+fn number(value: impl std::fmt::Display) -> Cell {
+    Cell::number(value, Style::new())
+}
+
+fn time(millis: i64) -> Cell {
+    number(span(millis))
+}
+
+/// Counting stops somewhere.
+fn counted(jobs: i64, at_least: bool) -> String {
+    format!("{jobs}{}", if at_least { "+" } else { "" })
 }

@@ -41,9 +41,29 @@ pub struct PruneRequest {
     pub ended_before: Millis,
     /// Failed ones too.
     pub failed: bool,
-    /// Also what the disk should hold because of them.
+    /// When no such job is left: also what the disk should hold because of jobs
+    /// that are gone, unless something is planned on the path or a job that is
+    /// still there has been at it. Then paths are what is counted.
     pub forget: bool,
 }
+
+/// Whose events to delete: of jobs of a type that ended in this way before a time,
+/// but after a place up to which it was done already.
+#[derive(Clone, Debug)]
+pub struct PruneEvents {
+    /// Their type.
+    pub job_type: String,
+    /// How they ended.
+    pub status: Status,
+    /// Only of those that ended before this time.
+    pub ended_before: Millis,
+    /// Only of those behind this place.
+    pub after: EndedAt,
+}
+
+/// A place among finished jobs: when one ended, and its seq.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndedAt(pub Millis, pub i64);
 
 /// Which events to read.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +107,8 @@ fn time<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> 
 pub struct Stats {
     /// What work is outstanding right now?
     pub outstanding: Vec<Outstanding>,
+    /// … and since when, of each type, the longest?
+    pub oldest_pending: Vec<OldestPending>,
     /// What failed and why?
     pub failed: Vec<FailedGroup>,
     /// Is anything stuck?
@@ -95,6 +117,8 @@ pub struct Stats {
     pub blocked: Vec<Blocked>,
     /// How long do jobs take?
     pub durations: Vec<DurationGroup>,
+    /// … and how long do they wait before they run?
+    pub latencies: Vec<LatencyGroup>,
     /// Are there duplicate jobs? (Unfinished ones sharing type and key.)
     pub duplicates: i64,
     /// What ran in the last hour?
@@ -115,6 +139,26 @@ pub struct Outstanding {
     pub jobs: i64,
     /// When the oldest was queued.
     pub oldest: Option<String>,
+    /// Which one that is.
+    pub oldest_id: String,
+    /// How long ago that was, in milliseconds.
+    pub age_ms: i64,
+}
+
+/// The pending job of a type that was queued first.
+#[derive(Clone, Debug, Serialize)]
+pub struct OldestPending {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// The job.
+    pub id: String,
+    /// Why it is not running.
+    pub gate: Option<Gate>,
+    /// When it was queued.
+    pub created_at: String,
+    /// How long ago that was, in milliseconds.
+    pub age_ms: i64,
 }
 
 /// Failed jobs of one type.
@@ -125,6 +169,8 @@ pub struct FailedGroup {
     pub job_type: String,
     /// How many.
     pub jobs: i64,
+    /// There may be more: counting stops somewhere.
+    pub at_least: bool,
     /// The newest one.
     pub newest: String,
     /// Why that one failed.
@@ -160,18 +206,42 @@ pub struct Blocked {
     pub jobs: i64,
 }
 
-/// How long completed jobs of one type took.
+/// How long completed jobs of one type took, from their last claim to their end.
+/// The newest 2,000 of a type are looked at; fewer of each when there are more
+/// than ten types.
 #[derive(Clone, Debug, Serialize)]
 pub struct DurationGroup {
     /// Their type.
     #[serde(rename = "type")]
     pub job_type: String,
-    /// How many.
+    /// How many were looked at.
     pub jobs: i64,
     /// Shortest, in milliseconds.
     pub min_ms: i64,
     /// Mean, in milliseconds.
     pub avg_ms: i64,
+    /// Half of them took no longer, in milliseconds.
+    pub p50_ms: i64,
+    /// 95 of 100 took no longer, in milliseconds.
+    pub p95_ms: i64,
+    /// Longest, in milliseconds.
+    pub max_ms: i64,
+}
+
+/// How long the same jobs had waited: from when they could have run (queued, put
+/// off to, or retried at) to the claim of the attempt that ran. Waiting for other
+/// jobs is part of it. Jobs that needed more than one attempt are left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many were looked at.
+    pub jobs: i64,
+    /// Half of them waited no longer, in milliseconds.
+    pub p50_ms: i64,
+    /// 95 of 100 waited no longer, in milliseconds.
+    pub p95_ms: i64,
     /// Longest, in milliseconds.
     pub max_ms: i64,
 }
@@ -186,4 +256,6 @@ pub struct RecentGroup {
     pub status: Status,
     /// How many.
     pub jobs: i64,
+    /// There may be more: counting stops somewhere.
+    pub at_least: bool,
 }

@@ -40,6 +40,7 @@ mod retry;
 mod row;
 mod schema;
 mod settle;
+mod stats;
 mod tx;
 mod writer;
 
@@ -56,9 +57,9 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EnqueueJob, Enqueued,
+    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob, Enqueued,
     Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner, PathEffect,
-    PlannedEffect, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
+    PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -306,11 +307,25 @@ impl Store for SqliteStore {
     }
 
     fn stats(&self) -> Result<Stats> {
-        self.readers.read(query::stats)
+        let now = self.writer.context().clock.now();
+        self.readers.read(|conn| stats::stats(conn, now))
     }
 
     fn prune(&self, request: PruneRequest) -> Result<u64> {
-        self.writer.write("prune", move |tx| prune::prune(tx, &request))
+        let (forget, ended_before) = (request.forget, request.ended_before);
+        let pruned = self.writer.write("prune", move |tx| prune::prune(tx, &request))?;
+        if pruned > 0 || !forget {
+            return Ok(pruned);
+        }
+        let paths = self.readers.read(|conn| prune::forgettable(conn, ended_before))?;
+        if paths.is_empty() {
+            return Ok(0);
+        }
+        self.writer.write("forget", move |tx| prune::forget(tx, &paths, ended_before))
+    }
+
+    fn prune_events(&self, request: PruneEvents) -> Result<Option<EndedAt>> {
+        self.writer.write("prune events", move |tx| prune::prune_events(tx, &request))
     }
 
     fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {

@@ -203,9 +203,34 @@ fn stats_answers_all_six_questions() {
     let stats = &q.json(&["stats"])[0];
     assert_eq!(stats["outstanding"][0]["type"], "create_file");
     assert_eq!(stats["outstanding"][0]["jobs"], 1);
-    for key in ["failed", "stuck", "durations", "duplicates", "last_hour"] {
+    assert_eq!(stats["oldest_pending"][0]["type"], "create_file");
+    assert_eq!(stats["oldest_pending"][0]["gate"], "ready");
+    for key in ["failed", "stuck", "blocked", "durations", "latencies", "duplicates", "last_hour"] {
         assert!(stats.get(key).is_some(), "{key}");
     }
+}
+
+#[test]
+fn stats_are_numbers_by_type_in_columns() {
+    let q = Scratch::new();
+    for n in 0..12 {
+        q.enqueue(&["create_file", &format!(r#"{{"path":"{n}","content":""}}"#)]);
+    }
+    q.enqueue(&["delete_file", r#"{"path":"no-such-file","requireExists":true}"#, "--max-attempts", "1"]);
+    q.ok(&["worker", "--drain"]);
+    let stats = &q.json(&["stats"])[0];
+    for group in [&stats["durations"][0], &stats["latencies"][0]] {
+        assert_eq!((&group["type"], &group["jobs"]), (&json!("create_file"), &json!(12)));
+        let times = ["p50_ms", "p95_ms", "max_ms"].map(|key| group[key].as_i64().unwrap());
+        assert!(times.is_sorted() && times[0] >= 0, "{group}");
+    }
+    assert_eq!((&stats["failed"][0]["type"], &stats["failed"][0]["jobs"]), (&json!("delete_file"), &json!(1)));
+    let text = q.ok(&["stats"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let hour = lines.iter().position(|line| line.contains("last hour")).unwrap();
+    assert_eq!(lines[hour + 1], "  TYPE         JOBS  STATUS", "{text}");
+    assert_eq!(lines[hour + 2], "  create_file    12  completed", "{text}");
+    assert_eq!(lines[hour + 3], "  delete_file     1  failed", "{text}");
 }
 
 #[test]

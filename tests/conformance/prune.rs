@@ -1,7 +1,7 @@
 //! Deleting old finished jobs, and nothing that is still needed.
 
 use jobq::state::Status;
-use jobq::store::{PruneRequest, Store as _};
+use jobq::store::{EndedAt, PruneEvents, PruneRequest, Store as _};
 use jobq::{EnqueueOutcome, ErrorKind};
 
 use super::Harness;
@@ -156,4 +156,77 @@ pub fn a_large_table_goes_in_bounded_steps<H: Harness>() {
     world.clock.advance(1);
     let rounds = prune(&world, false);
     assert_eq!((rounds.iter().sum::<u64>(), rounds.len() > 2), (2_500, true), "{rounds:?}");
+}
+
+pub fn large_jobs_go_fewer_at_a_time<H: Harness>() {
+    let world = World::<H>::new();
+    for n in 0..4 {
+        let text = format!("{{\"text\":\"{}\"}}", "x".repeat(3 << 20));
+        world.add(note(&format!("n{n}")).payload(&text));
+        world.cancel(&format!("n{n}"));
+    }
+    world.clock.advance(1);
+    assert_eq!(prune(&world, false), [1, 1, 1, 1, 0]);
+}
+
+pub fn events_can_go_before_their_jobs<H: Harness>() {
+    let world = World::<H>::new();
+    let completed = |id: &str| {
+        let lease = world.running(note(id));
+        world.complete(&lease);
+        world.clock.advance(1_000);
+    };
+    completed("first");
+    let horizon = world.now();
+    completed("second");
+    let failed = world.running(note("failed"));
+    world.fail(&failed);
+    world.add(note("pending"));
+    let events = |ended_before, after| {
+        let job_type = world.get("first").job_type;
+        let request = PruneEvents { job_type, status: Status::Completed, ended_before, after };
+        world.store.prune_events(request).unwrap()
+    };
+    let place = events(horizon, EndedAt::default()).unwrap();
+    assert_eq!(events(horizon, place), None);
+    assert_eq!((world.events("first").len(), world.events("second").len()), (0, 3));
+    assert_eq!(world.status("first"), Status::Completed);
+    let place = events(i64::MAX, place).unwrap();
+    assert_eq!(events(i64::MAX, place), None);
+    assert_eq!((world.events("second").len(), world.events("failed").len()), (0, 3));
+    assert_eq!(world.event_types("pending"), ["queued"]);
+    assert_eq!(prune(&world, true).iter().sum::<u64>(), 2, "the failed one has just ended");
+}
+
+/// Of two that ended in one millisecond neither is missed.
+pub fn events_go_in_bounded_steps<H: Harness>() {
+    let world = World::<H>::new();
+    world.store.enqueue((0..1_500).map(|n| note(&format!("n{n}")).build()).collect()).unwrap();
+    for n in 0..1_500 {
+        world.cancel(&format!("n{n}"));
+    }
+    world.clock.advance(1);
+    let (mut after, mut steps) = (EndedAt::default(), 0);
+    let job_type = world.get("n0").job_type;
+    loop {
+        let (status, job_type) = (Status::Cancelled, job_type.clone());
+        let request = PruneEvents { job_type, status, ended_before: world.now(), after };
+        let Some(place) = world.store.prune_events(request).unwrap() else { break };
+        assert!(place > after);
+        (after, steps) = (place, steps + 1);
+    }
+    assert!(steps > 1, "{steps}");
+    assert!((0..1_500).all(|n| world.events(&format!("n{n}")).is_empty()));
+}
+
+/// What the former bearer of an id has done is still known.
+pub fn an_id_that_is_free_again_may_decide_on_the_same_path<H: Harness>() {
+    let world = World::<H>::new();
+    for _ in 0..3 {
+        let lease = world.decided(note("a").given(), vec![put("x"), put("y")]);
+        assert_eq!(world.store.planned("a").unwrap().len(), 2);
+        world.apply(&lease).unwrap();
+        world.clock.advance(1);
+        assert_eq!(prune(&world, false), [1, 0]);
+    }
 }

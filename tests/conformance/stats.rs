@@ -5,7 +5,7 @@ use jobq::state::{Gate, Status};
 use jobq::store::Store as _;
 
 use super::Harness;
-use super::draft::{note, put};
+use super::draft::{create, note, put};
 use super::world::World;
 
 pub fn an_empty_store_has_nothing_to_say<H: Harness>() {
@@ -56,6 +56,28 @@ pub fn what_failed_and_why<H: Harness>() {
     assert_eq!(world.store.stats().unwrap().failed[0].jobs, 1);
 }
 
+pub fn the_oldest_pending_job_of_each_type_is_named<H: Harness>() {
+    let world = World::<H>::new();
+    let start = world.now();
+    world.running(note("claimed"));
+    world.clock.advance(1_000);
+    world.add(note("delayed").run_at(world.now() + 60_000));
+    world.clock.advance(1_000);
+    world.add(note("ready"));
+    world.add(create("file", "x", "y"));
+    world.clock.advance(500);
+    let stats = world.store.stats().unwrap();
+    let oldest: Vec<_> = stats.oldest_pending.into_iter().map(|o| (o.job_type, o.id, o.gate, o.age_ms)).collect();
+    let expected = [
+        ("create".to_owned(), "file".to_owned(), Some(Gate::Ready), 500),
+        ("note".to_owned(), "delayed".to_owned(), Some(Gate::Delayed), 1_500),
+    ];
+    assert_eq!(oldest, expected);
+    let claimed = stats.outstanding.iter().find(|group| group.status == Status::Claimed).unwrap();
+    assert_eq!((claimed.oldest_id.as_str(), claimed.age_ms), ("claimed", 2_500));
+    assert_eq!(claimed.oldest.as_deref(), Some(rfc3339(start).as_str()));
+}
+
 pub fn how_long_jobs_take<H: Harness>() {
     let world = World::<H>::new();
     for (id, took) in [("a", 100), ("b", 300), ("c", 500)] {
@@ -73,6 +95,117 @@ pub fn how_long_jobs_take<H: Harness>() {
     let group = &durations[0];
     assert_eq!((group.job_type.as_str(), group.jobs), ("note", 3));
     assert_eq!((group.min_ms, group.avg_ms, group.max_ms), (100, 300, 500));
+    assert_eq!((group.p50_ms, group.p95_ms), (300, 500));
+}
+
+pub fn times_are_those_of_the_newest_jobs<H: Harness>() {
+    const NEWEST: i64 = 2_000;
+    let world = World::<H>::new();
+    let run = |ids: std::ops::Range<i64>, waits: i64, takes: i64| {
+        world.store.enqueue(ids.clone().map(|n| note(&format!("n{n}")).build()).collect()).unwrap();
+        world.clock.advance(waits);
+        let claims = world.claim_as("w1", 10_000);
+        assert_eq!(claims.len(), ids.count());
+        world.clock.advance(takes);
+        for claim in claims {
+            world.complete(&claim.lease);
+        }
+    };
+    run(0..50, 70_000, 90_000);
+    run(50..150, 20, 50);
+    run(150..50 + NEWEST, 10, 5);
+    let stats = world.store.stats().unwrap();
+    let (took, waited) = (&stats.durations[0], &stats.latencies[0]);
+    assert_eq!((took.jobs, took.p50_ms, took.p95_ms, took.max_ms), (NEWEST, 5, 5, 50));
+    assert_eq!((waited.jobs, waited.p50_ms, waited.p95_ms, waited.max_ms), (NEWEST, 10, 10, 20));
+}
+
+fn waited<H: Harness>(world: &World<H>) -> Vec<(i64, i64)> {
+    world.store.stats().unwrap().latencies.iter().map(|group| (group.jobs, group.max_ms)).collect()
+}
+
+pub fn a_wait_begins_when_the_job_is_queued_or_due<H: Harness>() {
+    let world = World::<H>::new();
+    world.add(note("at once"));
+    world.clock.advance(40);
+    let lease = world.claim_only("at once");
+    world.complete(&lease);
+    assert_eq!(waited(&world), [(1, 40)]);
+    world.add(note("put off").run_at(world.now() + 60_000));
+    world.clock.advance(60_050);
+    let lease = world.claim_only("put off");
+    world.complete(&lease);
+    assert_eq!(waited(&world), [(2, 50)]);
+}
+
+pub fn a_claim_that_was_given_back_does_not_end_the_wait<H: Harness>() {
+    let world = World::<H>::new();
+    let lease = world.running(note("a"));
+    world.clock.advance(30);
+    world.release(&lease);
+    world.clock.advance(30);
+    let lease = world.claim_only("a");
+    world.complete(&lease);
+    assert_eq!(waited(&world), [(1, 60)]);
+}
+
+pub fn a_wait_that_is_not_known_is_left_out<H: Harness>() {
+    let world = World::<H>::new();
+    let lease = world.running(note("tried twice"));
+    world.reschedule(&lease, 5_000);
+    world.clock.advance(9_000);
+    let lease = world.claim_only("tried twice");
+    world.complete(&lease);
+    assert_eq!(waited(&world), []);
+    assert_eq!(world.store.stats().unwrap().durations[0].jobs, 1);
+}
+
+pub fn a_retried_job_has_waited_since_then<H: Harness>() {
+    let world = World::<H>::new();
+    let lease = world.running(note("a"));
+    world.fail(&lease);
+    world.clock.advance(1_000_000);
+    world.store.retry("a").unwrap();
+    world.clock.advance(25);
+    let lease = world.claim_only("a");
+    world.complete(&lease);
+    assert_eq!(waited(&world), [(1, 25)]);
+}
+
+/// What was decided has run; that it is applied later, by someone else, is no wait.
+pub fn taking_over_does_not_end_the_wait_again<H: Harness>() {
+    let world = World::<H>::new();
+    world.add(note("a"));
+    world.clock.advance(35);
+    let lease = world.claim_only("a");
+    world.decide(&lease, vec![put("x")]).unwrap();
+    world.clock.advance(7_000);
+    world.reclaim_from("w1");
+    let taken = world.take_over("w2");
+    world.clock.advance(5);
+    world.apply(&taken[0].lease).unwrap();
+    assert_eq!(waited(&world), [(1, 35)]);
+}
+
+pub fn what_waits_on_a_failed_job<H: Harness>() {
+    let world = World::<H>::new();
+    for parent in ["completed", "failed", "lonely"] {
+        let lease = world.running(note(parent));
+        if parent != "lonely" {
+            world.add(note(&format!("{parent} child")).after(parent));
+            world.add(note(&format!("{parent} child, called off")).after(parent));
+            world.cancel(&format!("{parent} child, called off"));
+        }
+        if parent == "completed" {
+            world.complete(&lease);
+            let child = world.claim_only("completed child");
+            world.complete(&child);
+        } else {
+            world.fail(&lease);
+        }
+    }
+    let blocked: Vec<_> = world.store.stats().unwrap().blocked.into_iter().map(|b| (b.id, b.jobs)).collect();
+    assert_eq!(blocked, [("failed".to_owned(), 1)]);
 }
 
 pub fn there_are_no_duplicates<H: Harness>() {

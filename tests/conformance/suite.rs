@@ -209,7 +209,15 @@ macro_rules! conformance {
                     an_empty_store_has_nothing_to_say
                     what_work_is_outstanding
                     what_failed_and_why
+                    the_oldest_pending_job_of_each_type_is_named
                     how_long_jobs_take
+                    times_are_those_of_the_newest_jobs
+                    a_wait_begins_when_the_job_is_queued_or_due
+                    a_claim_that_was_given_back_does_not_end_the_wait
+                    a_wait_that_is_not_known_is_left_out
+                    a_retried_job_has_waited_since_then
+                    taking_over_does_not_end_the_wait_again
+                    what_waits_on_a_failed_job
                     there_are_no_duplicates
                     what_is_stuck
                     what_ran_in_the_last_hour;
@@ -239,7 +247,11 @@ macro_rules! conformance {
                     a_completed_parent_may_go_before_its_child
                     a_pruned_job_frees_its_id_and_its_key
                     pruning_does_not_open_the_door_to_an_overtaken_retry
-                    a_large_table_goes_in_bounded_steps;
+                    a_large_table_goes_in_bounded_steps
+                    large_jobs_go_fewer_at_a_time
+                    events_can_go_before_their_jobs
+                    events_go_in_bounded_steps
+                    an_id_that_is_free_again_may_decide_on_the_same_path;
                 admit:
                     nothing_to_admit_is_no_work
                     a_sound_row_is_admitted_once

@@ -157,8 +157,9 @@ fn mark_applied<'e>(
 ) -> Result<()> {
     for (effect, stamp) in effects {
         tx.execute(
-            "UPDATE effects SET state = 'applied', applied_in = ?3, mtime = ?4, inode = ?5 WHERE path = ?1 AND job_id = ?2",
-            params![effect.path, lease.id, event, stamp.mtime, stamp.inode],
+            "UPDATE effects SET state = 'applied', applied_in = ?3, mtime = ?4, inode = ?5, applied_at = ?6
+              WHERE path = ?1 AND job_id = ?2",
+            params![effect.path, lease.id, event, stamp.mtime, stamp.inode, tx.now],
         )?;
     }
     Ok(())

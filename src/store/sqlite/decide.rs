@@ -39,6 +39,7 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
     let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
     enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
     hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
+    tx.execute(FORMER_BEARER, params![lease.id])?;
     for (number, effect) in (0..).zip(&decision.effects) {
         plan(tx, &lease.id, number, effect)?;
     }
@@ -63,6 +64,10 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
     events::write(tx, &event)?;
     Ok(Ending::Done)
 }
+
+/// A job decides once. What is there under its id was done by a job that has been
+/// pruned since, whose id was given again; it is still what the disk should hold.
+const FORMER_BEARER: &str = "UPDATE effects SET job_id = job_id || '~' || applied_in WHERE job_id = ?1";
 
 /// Paths that became known only now are held from here on. If another job is
 /// at work on one, this decision has to wait for it.

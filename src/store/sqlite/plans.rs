@@ -1,7 +1,7 @@
 //! The statements whose plans must not depend on what lies in the tables or on
 //! statistics. A test asks SQLite to explain each of them.
 
-use super::{apply, claim, gates, prune, query, reclaim};
+use super::{apply, claim, gates, prune, query, reclaim, stats};
 use crate::state::Status;
 use crate::store::Filter;
 
@@ -21,6 +21,15 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("promote due", gates::PROMOTE_DUE.to_owned()),
         ("promote early", gates::PROMOTE_EARLY.to_owned()),
         ("prune", prune::PRUNABLE.to_owned()),
+        ("prune events", prune::WITH_EVENTS.to_owned()),
+        ("stats: types", stats::NEXT_TYPE.to_owned()),
+        ("stats: outstanding", stats::OUTSTANDING.to_owned()),
+        ("stats: times", stats::TIMES.to_owned()),
+        ("stats: newest failed", stats::NEWEST_FAILED.to_owned()),
+        ("stats: count", stats::COUNT.to_owned()),
+        ("stats: stuck", stats::STUCK.to_owned()),
+        ("stats: blocked", stats::BLOCKED.to_owned()),
+        ("stats: duplicates", stats::DUPLICATES.to_owned()),
         ("list", by(None, None)),
         ("list by status", by(Some(Status::Failed), None)),
         ("list by type", by(None, Some("t"))),

@@ -1,4 +1,4 @@
-//! Reading: one job, many jobs, and the six questions.
+//! Reading: one job, many jobs.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::json::JsonText;
 use crate::new_job::check_id;
 use crate::state::{Gate, Status};
-use crate::store::{Blocked, DurationGroup, FailedGroup, Filter, Outstanding, RecentGroup, Stats, Stuck};
+use crate::store::Filter;
 
 pub(super) fn get(conn: &Connection, id: &str) -> Result<Job> {
     let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
@@ -147,86 +147,4 @@ fn held_by(conn: &Connection, job: &Job) -> Result<String> {
         }
     }
     Ok("behind another job on one of its holds".to_owned())
-}
-
-const BLOCKED: &str = "SELECT id, type, last_error, waiting FROM (
-      SELECT seq, id, type, last_error,
-             (SELECT count(*) FROM jobs w WHERE w.waiting_on = jobs.id AND w.status = 'pending') AS waiting
-        FROM jobs INDEXED BY jobs_by_status WHERE status = 'failed')
-     WHERE waiting > 0 ORDER BY seq";
-
-pub(super) fn stats(conn: &Connection) -> Result<Stats> {
-    Ok(Stats {
-        outstanding: rows(conn, "SELECT type, status, gate, jobs, oldest FROM jobq_outstanding", |row| {
-            Ok(Outstanding {
-                job_type: row::read(row, 0)?,
-                status: row.get(1)?,
-                gate: row.get(2)?,
-                jobs: row.get(3)?,
-                oldest: row.get(4)?,
-            })
-        })?,
-        // With a bare column beside max(), SQLite takes it from the row that has the maximum.
-        failed: rows(
-            conn,
-            "SELECT type, count(*), id, last_error, max(completed_at) FROM jobs WHERE status = 'failed' GROUP BY type",
-            |row| {
-                Ok(FailedGroup {
-                    job_type: row::read(row, 0)?,
-                    jobs: row.get(1)?,
-                    newest: row::read(row, 2)?,
-                    last_error: row::read(row, 3)?,
-                })
-            },
-        )?,
-        stuck: rows(conn, "SELECT id, type, locked_by, last_sign_of_life FROM jobq_stuck", |row| {
-            Ok(Stuck {
-                id: row::read(row, 0)?,
-                job_type: row::read(row, 1)?,
-                locked_by: row.get(2)?,
-                last_sign_of_life: row.get(3)?,
-            })
-        })?,
-        blocked: rows(conn, BLOCKED, |row| {
-            Ok(Blocked {
-                id: row::read(row, 0)?,
-                job_type: row::read(row, 1)?,
-                last_error: row::read(row, 2)?,
-                jobs: row.get(3)?,
-            })
-        })?,
-        durations: rows(conn, "SELECT type, jobs, min_ms, avg_ms, max_ms FROM jobq_durations", |row| {
-            Ok(DurationGroup {
-                job_type: row::read(row, 0)?,
-                jobs: row.get(1)?,
-                min_ms: row.get(2)?,
-                avg_ms: row.get(3)?,
-                max_ms: row.get(4)?,
-            })
-        })?,
-        duplicates: conn
-            .query_row(
-                "SELECT count(*) FROM (SELECT 1 FROM jobs INDEXED BY jobs_active_key
-                   WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND completed_at IS NULL
-                   GROUP BY type, idempotency_key HAVING count(*) > 1)",
-                [],
-                |row| row.get(0),
-            )
-            .map_err(sql_error)?,
-        last_hour: rows(
-            conn,
-            "SELECT type, status, count(*) FROM jobq_last_hour GROUP BY type, status ORDER BY type, status",
-            |row| Ok(RecentGroup { job_type: row::read(row, 0)?, status: row.get(1)?, jobs: row.get(2)? }),
-        )?,
-    })
-}
-
-fn rows<T>(
-    conn: &Connection,
-    sql: &str,
-    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Vec<T>> {
-    let mut statement = conn.prepare_cached(sql).map_err(sql_error)?;
-    let rows = statement.query_map([], read).map_err(sql_error)?;
-    rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
 }

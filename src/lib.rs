@@ -69,7 +69,7 @@ pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};
 pub use new_job::{NewJob, Unique};
 pub use path::normalise_path;
-pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Payload};
+pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Keep, Payload};
 pub use queue::{Queue, QueueOptions};
 pub use reconcile::{
     Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,
@@ -77,7 +77,7 @@ pub use reconcile::{
 pub use retry::Backoff;
 pub use state::{Gate, Status};
 pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};
-pub use worker::{Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
+pub use worker::{Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
 
 /// The README's examples compile.
 #[cfg(doctest)]

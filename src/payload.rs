@@ -116,14 +116,26 @@ pub struct Defaults {
     pub timeout: Duration,
     /// The wait between attempts.
     pub backoff: Backoff,
-    /// How long completed and cancelled jobs are kept before workers prune them;
-    /// until someone prunes them if `None`. Failed ones always stay.
-    pub retention: Option<Duration>,
+    /// How long completed and cancelled jobs are kept before workers prune them.
+    /// Failed ones always stay.
+    pub retention: Keep,
+}
+
+/// How long a type's completed and cancelled jobs are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// As long as the worker's [`Retention`](crate::worker::Retention) says.
+    #[default]
+    Usual,
+    /// This long.
+    For(Duration),
+    /// Until someone prunes them.
+    Forever,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { max_attempts: 3, timeout: Duration::from_secs(300), backoff: Backoff::default(), retention: None }
+        Self { max_attempts: 3, timeout: Duration::from_secs(300), backoff: Backoff::default(), retention: Keep::Usual }
     }
 }
 
@@ -203,11 +215,6 @@ impl JobTypes {
 
     pub(crate) fn defaults(&self, job_type: &str) -> Defaults {
         self.0.get(job_type).map_or_else(Defaults::default, |t| t.defaults)
-    }
-
-    /// The types whose jobs are not kept for ever, and for how long they are.
-    pub(crate) fn retentions(&self) -> Vec<(&'static str, Duration)> {
-        self.0.iter().filter_map(|(name, job_type)| Some((*name, job_type.defaults.retention?))).collect()
     }
 
     /// Validates a payload; `None` when the type is not known here.

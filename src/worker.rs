@@ -7,7 +7,7 @@
 //! ```
 //!
 //! - `dispatch` is the loop: it decides when to look and how much to claim; `stop`
-//!   how to end; `upkeep` is what it does besides;
+//!   how to end; `upkeep` is what it does besides, `retention` how what is old goes;
 //! - `pool` holds what is claimed and what runs; `execute` is one attempt, from
 //!   payload to one step for the store, `prepare` what is refused before that;
 //! - `finish` takes those steps to the store, as many as there are at a time;
@@ -26,6 +26,7 @@ mod pace;
 mod pool;
 mod prepare;
 mod report;
+mod retention;
 mod seal;
 mod shutdown;
 mod stop;
@@ -41,6 +42,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
+pub use retention::Retention;
 pub use shutdown::Shutdown;
 pub use time::{SystemTicks, Ticks};
 pub use wake::Bell;
@@ -69,6 +71,8 @@ pub struct WorkerOptions {
     /// Compare the disk with what completed jobs left, once, at the start and
     /// beside the work: differences are logged.
     pub reconcile: bool,
+    /// How long finished jobs are kept.
+    pub retention: Retention,
 }
 
 impl Default for WorkerOptions {
@@ -81,6 +85,7 @@ impl Default for WorkerOptions {
             lease: liveness::LEASE,
             grace: None,
             reconcile: false,
+            retention: Retention::default(),
         }
     }
 }

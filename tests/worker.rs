@@ -16,6 +16,7 @@ mod worker {
     mod order;
     mod outcomes;
     mod poison;
+    mod retention;
     mod sharing;
     mod shutdown;
     mod unruly;

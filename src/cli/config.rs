@@ -1,9 +1,10 @@
 //! `.jobq/config.toml`: what can be set, and what holds when nothing is.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use jobq::{Error, ErrorKind, Result};
+use jobq::{Error, ErrorKind, Result, Retention};
 use serde::Deserialize;
 
 /// The file `jobq init` writes: every setting, commented out, with its default.
@@ -15,11 +16,23 @@ pub(crate) const TEMPLATE: &str = "\
 
 # Whether a worker compares the disk with what completed jobs left when it starts.
 # reconcile_at_start = true
+
+# How long workers keep completed and cancelled jobs, and the events of those that
+# are kept longer; \"forever\" is possible. Failed jobs stay until they are pruned.
+# [retention]
+# completed = \"14d\"
+# events = \"14d\"
+
+# The same for completed and cancelled jobs of one type.
+# [retention.types]
+## send_mail = \"3d\"
+## claude_extraction = \"forever\"
 ";
 
 pub(crate) struct Config {
     pub(crate) busy_timeout: Duration,
     pub(crate) reconcile_at_start: bool,
+    pub(crate) retention: Retention,
 }
 
 #[derive(Default, Deserialize)]
@@ -27,6 +40,17 @@ pub(crate) struct Config {
 struct File {
     busy_timeout: Option<String>,
     reconcile_at_start: Option<bool>,
+    #[serde(default)]
+    retention: RetentionTable,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetentionTable {
+    completed: Option<String>,
+    events: Option<String>,
+    #[serde(default)]
+    types: BTreeMap<String, String>,
 }
 
 impl Config {
@@ -51,8 +75,32 @@ impl Config {
             Some(text) => super::args::duration(text).map_err(|e| Error::invalid("busy_timeout", e))?,
             None => Duration::from_secs(5),
         };
-        Ok(Self { busy_timeout, reconcile_at_start: file.reconcile_at_start.unwrap_or(true) })
+        let reconcile_at_start = file.reconcile_at_start.unwrap_or(true);
+        Ok(Self { busy_timeout, reconcile_at_start, retention: retention(&file.retention)? })
     }
+}
+
+fn retention(table: &RetentionTable) -> Result<Retention> {
+    let mut retention = Retention::default();
+    if let Some(text) = &table.completed {
+        retention.completed = kept("retention.completed", text)?;
+    }
+    if let Some(text) = &table.events {
+        retention.events = kept("retention.events", text)?;
+    }
+    for (name, text) in &table.types {
+        retention.types.insert(name.clone(), kept(&format!("retention.types.{name}"), text)?);
+    }
+    Ok(retention)
+}
+
+/// How long something is kept; `None` is for ever.
+fn kept(field: &str, text: &str) -> Result<Option<Duration>> {
+    if text == "forever" {
+        return Ok(None);
+    }
+    let kept = super::args::duration(text).map_err(|e| Error::invalid(field, format_args!("{e}, or \"forever\"")))?;
+    Ok(Some(kept))
 }
 
 #[cfg(test)]
@@ -64,10 +112,35 @@ mod tests {
         let uncommented: String = TEMPLATE
             .lines()
             .filter_map(|l| l.strip_prefix("# "))
-            .filter(|l| l.contains(" = "))
+            .filter(|l| l.contains(" = ") || l.starts_with('['))
             .fold(String::new(), |a, l| a + l + "\n");
-        assert_eq!(Config::parse(&uncommented).unwrap().busy_timeout, Config::parse("").unwrap().busy_timeout);
+        let (shown, default) = (Config::parse(&uncommented).unwrap(), Config::parse("").unwrap());
+        assert_eq!((shown.busy_timeout, shown.retention), (default.busy_timeout, default.retention));
+        assert!(uncommented.contains("completed = ") && uncommented.contains("[retention.types]"), "{uncommented}");
         assert_eq!(Config::parse("busy_timeout = \"soon\"").err().unwrap().field(), Some("busy_timeout"));
         assert!(Config::parse("bussy_timeout = \"5s\"").is_err());
+        // Examples of what is not set by default.
+        let all: String = TEMPLATE
+            .lines()
+            .filter_map(|l| l.strip_prefix("## ").or_else(|| l.strip_prefix("# ")))
+            .filter(|l| l.contains(" = ") || l.starts_with('['))
+            .fold(String::new(), |a, l| a + l + "\n");
+        let types = Config::parse(&all).unwrap().retention.types;
+        assert_eq!(types["send_mail"], Some(Duration::from_secs(3 * 86_400)));
+        assert_eq!(types["claude_extraction"], None);
+    }
+
+    #[test]
+    fn retention_is_a_time_or_for_ever() {
+        let retention = Config::parse("[retention]\ncompleted = \"forever\"\nevents = \"1h\"").unwrap().retention;
+        assert_eq!((retention.completed, retention.events), (None, Some(Duration::from_secs(3_600))));
+        for (text, field) in [
+            ("[retention]\ncompleted = \"soon\"", Some("retention.completed")),
+            ("[retention]\nevents = \"\"", Some("retention.events")),
+            ("[retention.types]\nx = \"never\"", Some("retention.types.x")),
+            ("[retention]\nfailed = \"1d\"", Some("config")),
+        ] {
+            assert_eq!(Config::parse(text).err().unwrap().field(), field, "{text}");
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, out: &Output, quiet: bool) -
         lease: args.lease,
         grace: args.grace,
         reconcile: !args.no_reconcile && place.config.reconcile_at_start,
+        retention: place.config.retention.clone(),
     };
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = (args.drain && people && !quiet && std::io::stderr().is_terminal()).then(|| total(&queue)).transpose()?;

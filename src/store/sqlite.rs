@@ -57,9 +57,10 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob, Enqueued,
-    Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner, PathEffect,
-    PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store, Suspicion,
+    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob,
+    Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner,
+    PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
+    Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};

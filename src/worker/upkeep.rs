@@ -10,23 +10,19 @@ use super::execute::{Finished, given_up_at};
 use super::hooks::Call;
 use super::pace::STALE;
 use super::report::WorkerEvent;
+use super::retention::Sweep;
 use super::stop::abandon;
 use super::{Shared, WorkerOptions};
 use crate::effects;
 use crate::error::Result;
 use crate::handler::{Run, Sending, Stop};
 use crate::liveness::{self, LeaseWatch};
-use crate::store::{
-    Beat, Failure, HeldLease, LapsedLease, Outlook, PruneRequest, Pulse, Reclaim, Reclaimed, Step, Store as _,
-};
-
-/// How often old jobs are looked for, when there were none the last time.
-const PRUNE_EVERY: Duration = Duration::from_secs(600);
+use crate::store::{Beat, Failure, HeldLease, LapsedLease, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _};
 
 /// When what is due, and what has been seen.
 pub(super) struct Upkeep {
     sweep_at: Instant,
-    prune_at: Instant,
+    pub(super) retention: Sweep,
     beat_at: Instant,
     /// Someone else has written: perhaps a cancel.
     pub(super) cancels: bool,
@@ -48,7 +44,7 @@ impl Upkeep {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             sweep_at: now,
-            prune_at: now,
+            retention: Sweep::new(now),
             beat_at: now,
             cancels: false,
             due_at: None,
@@ -84,7 +80,8 @@ impl Upkeep {
         options: &WorkerOptions,
     ) -> Instant {
         let not_before = trouble.unwrap_or(now);
-        let mut next = self.sweep_at.min(self.beat_at).max(not_before).min(now + options.poll_interval);
+        let mut next =
+            self.sweep_at.min(self.beat_at).min(self.retention.next).max(not_before).min(now + options.poll_interval);
         next = self.due_at.map_or(next, |due| next.min(due));
         for running in shared.pool.running() {
             let times = [
@@ -112,6 +109,7 @@ impl Dispatcher {
         if std::mem::take(&mut self.upkeep.cancels) {
             self.pass_on_cancels()?;
         }
+        self.prune(now)?;
         if now < self.upkeep.sweep_at {
             return Ok(());
         }
@@ -122,7 +120,6 @@ impl Dispatcher {
         if !self.is_stopping() && self.shared.queue.store().outlook(&[])?.decided {
             self.take_over()?;
         }
-        self.prune(now)?;
         self.name_unknown_types()?;
         // Only now: what failed half-way is tried again when the database is back.
         self.upkeep.sweep_at = now + self.options.poll_interval;
@@ -306,26 +303,6 @@ impl Dispatcher {
         let failure = Some(Failure::new("worker_lost", job.last_error.clone().unwrap_or_default()));
         let call = Call { handler: Arc::clone(handler), job: Arc::new(job), result: None, failure };
         hooks.tell(call);
-    }
-
-    /// Old jobs of types that are not kept for ever, a bounded number at a time.
-    fn prune(&mut self, now: Instant) -> Result<()> {
-        if now < self.upkeep.prune_at {
-            return Ok(());
-        }
-        let mut more = false;
-        for (job_type, kept) in self.shared.queue.types().retentions() {
-            let kept = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
-            let pruned = self.shared.queue.store().prune(PruneRequest {
-                job_type: Some(job_type.to_owned()),
-                ended_before: self.shared.queue.now().saturating_sub(kept),
-                failed: false,
-                forget: false,
-            })?;
-            more |= pruned > 0;
-        }
-        self.upkeep.prune_at = now + if more { Duration::ZERO } else { PRUNE_EVERY };
-        Ok(())
     }
 
     fn name_unknown_types(&mut self) -> Result<()> {

@@ -48,6 +48,7 @@ impl Setup {
             lease: Duration::from_millis(self.lease_ms),
             grace: self.grace_ms.map(Duration::from_millis),
             reconcile: false,
+            ..WorkerOptions::default()
         }
     }
 

@@ -23,6 +23,16 @@ pub struct Inside {
 impl Inside {
     /// `ticks`: the monotonic time, if it is not to be the system's.
     pub fn start(setup: &Setup, queue: &Arc<Queue>, ticks: Option<Arc<dyn Ticks>>) -> Self {
+        Self::start_with(setup, setup.options(), queue, ticks)
+    }
+
+    /// With options that a child process cannot be given.
+    pub fn start_with(
+        setup: &Setup,
+        options: WorkerOptions,
+        queue: &Arc<Queue>,
+        ticks: Option<Arc<dyn Ticks>>,
+    ) -> Self {
         let (send, lines) = channel();
         let send = Mutex::new(send);
         let tell = move |event: &WorkerEvent| {
@@ -30,7 +40,6 @@ impl Inside {
                 let _ = send.lock().unwrap().send(words);
             }
         };
-        let options: WorkerOptions = setup.options();
         let mut worker = Worker::new(Arc::clone(queue), setup.registry(), options).unwrap().observed_by(tell);
         if let Some(ticks) = ticks {
             worker = worker.ticks(ticks);

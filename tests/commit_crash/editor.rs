@@ -109,7 +109,7 @@ fn prune_deletes_neither_the_failed_commit_nor_what_waits_on_it() {
     assert_eq!(world.tree(), after());
     // When nothing waits any more, all of it may go.
     drained(world.open());
-    assert_eq!(prune_out(&world.open(), &all), 3);
+    assert_eq!(prune_out(&world.open(), &PruneRequest { forget: false, ..all }), 3);
     assert!(world.open().list(&Filter::default()).unwrap().is_empty());
     assert_eq!(world.litter(), Vec::<String>::new());
 }

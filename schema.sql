@@ -1,4 +1,4 @@
--- jobq schema, version 2.
+-- jobq schema, version 3.
 --
 -- This file is the only copy of the schema and the contract for programs in
 -- any language. It needs nothing beyond a stock SQLite 3.37.
@@ -28,7 +28,7 @@ CREATE TABLE jobq_meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '2');
+INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '3');
 
 -- ---------------------------------------------------------------------------
 -- jobs: one row per job, whatever its type. Adding a type never changes this.

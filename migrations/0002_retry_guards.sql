@@ -38,7 +38,7 @@ WHEN EXISTS (SELECT 1 FROM jobs WHERE id = NEW.id)
   OR (NEW.gate = 'new'
       AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
                    WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                     AND completed_at IS NULL))
+                     AND status IN ('pending', 'claimed')))
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is a job with this id or key already; jobs are never replaced');
 END;
@@ -47,16 +47,16 @@ CREATE TRIGGER jobs_key_taken BEFORE UPDATE OF idempotency_key ON jobs
 WHEN NEW.status IN ('pending', 'claimed')
  AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                AND completed_at IS NULL AND seq <> NEW.seq)
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
 END;
 
-CREATE TRIGGER jobs_key_back BEFORE UPDATE OF completed_at ON jobs
-WHEN OLD.completed_at IS NOT NULL AND NEW.completed_at IS NULL
+CREATE TRIGGER jobs_key_back BEFORE UPDATE OF status ON jobs
+WHEN OLD.status IN ('failed', 'cancelled') AND NEW.status <> OLD.status
  AND EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_active_key
               WHERE type = NEW.type AND idempotency_key = NEW.idempotency_key AND idempotency_key <> ''
-                AND completed_at IS NULL AND seq <> NEW.seq)
+                AND status IN ('pending', 'claimed') AND seq <> NEW.seq)
 BEGIN
     SELECT RAISE(FAIL, 'jobq: there is an unfinished job with this key already; jobs are never replaced');
 END;

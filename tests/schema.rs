@@ -14,10 +14,15 @@ use rusqlite::Connection;
 
 /// A database that version 1 of the schema wrote, in a folder of its own.
 fn version_1() -> (tempfile::TempDir, PathBuf) {
+    written_by(1)
+}
+
+/// A database as a version of the schema wrote it, in a folder of its own.
+fn written_by(version: i64) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("jobq.db");
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/version_1.db");
-    std::fs::copy(fixture, &db).unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    std::fs::copy(fixtures.join(format!("version_{version}.db")), &db).unwrap();
     (folder, db)
 }
 

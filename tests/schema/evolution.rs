@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use jobq::store::Store as _;
 use jobq::store::sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
+use jobq::store::{ExpectedQuery, FileStamp, Store as _};
 use jobq::{ErrorKind, Status};
 use rusqlite::Connection;
 
 use super::support::{options_for, raw, rows};
-use super::{stored_version, version_1};
+use super::{stored_version, version_1, written_by};
 
 /// Everything SQLite knows of the schema, spelled so that comments and layout
 /// do not matter: they are all that may differ between the two ways here.
@@ -36,7 +36,14 @@ fn normal(sql: &str) -> String {
 
 #[test]
 fn all_migrations_lead_to_the_schema_of_a_fresh_database() {
-    let (_folder, migrated) = version_1();
+    for version in 1..SCHEMA_VERSION {
+        leads_to_a_fresh_schema(version);
+    }
+}
+
+fn leads_to_a_fresh_schema(version: i64) {
+    let (_folder, migrated) = written_by(version);
+    assert_eq!(stored_version(&raw(&migrated)), version.to_string());
     drop(SqliteStore::open(options_for(&migrated, false)).unwrap());
     let fresh = migrated.with_file_name("fresh.db");
     drop(SqliteStore::open(options_for(&fresh, true)).unwrap());
@@ -73,6 +80,22 @@ fn jobs_of_version_1_are_all_there_after_the_migration() {
     ];
     assert_eq!(found, expected);
     assert_eq!(jobs[3].idempotency_key.as_deref(), Some("mail-1"));
+}
+
+#[test]
+fn effects_of_version_2_are_all_there_in_their_order() {
+    let (_folder, db) = written_by(2);
+    let store = SqliteStore::open(options_for(&db, false)).unwrap();
+    let page = store.expected(&ExpectedQuery { hashes: true, limit: 10, ..ExpectedQuery::default() }).unwrap();
+    let found: Vec<_> = page.files.iter().map(|file| (file.path.as_str(), file.sha256.clone(), file.stamp)).collect();
+    let stamp = FileStamp { mtime: 7, inode: 8 };
+    let expected = ["a", "c"].map(|content| Some(jobq::sha256_hex(content.as_bytes())));
+    assert_eq!(found, [("a.txt", expected[0].clone(), stamp), ("c.txt", expected[1].clone(), stamp)]);
+    assert_eq!(store.history("c.txt").unwrap()[0].job_id, "01J00000000000000000000005");
+    // What was decided is applied in the order it was decided in, not in that of the paths.
+    let planned = store.planned("01J00000000000000000000006").unwrap();
+    assert_eq!(planned.iter().map(|effect| effect.path.as_str()).collect::<Vec<_>>(), ["z.txt", "a.txt"]);
+    assert_eq!(rows(&raw(&db), "SELECT applied_at FROM effects WHERE path = 'c.txt'"), [["1700000002000"]]);
 }
 
 #[test]

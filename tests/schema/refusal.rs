@@ -96,7 +96,7 @@ fn a_running_process_stops_writing_once_the_schema_has_moved_on() {
 
     let mut other = raw(&db);
     other.execute("INSERT INTO jobs (id, type, payload) VALUES ('plain', 'note', '{\"text\":\"plain\"}')", []).unwrap();
-    other.execute("UPDATE jobq_meta SET value = '3' WHERE key = 'schema_version'", []).unwrap();
+    other.execute("UPDATE jobq_meta SET value = value + 1 WHERE key = 'schema_version'", []).unwrap();
     let before = contents(&other);
 
     let beat = Beat { lease: lease.clone(), progress: None, checkpoint: None };

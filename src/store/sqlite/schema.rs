@@ -7,7 +7,7 @@ use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The version this build writes. A test compares it with `schema.sql`.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
@@ -18,8 +18,10 @@ struct Migration {
 }
 
 /// Forward only, in order, each in the transaction that also moves the number.
-const MIGRATIONS: &[Migration] =
-    &[Migration { from: 1, sql: include_str!("../../../migrations/0002_retry_guards.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { from: 1, sql: include_str!("../../../migrations/0002_retry_guards.sql") },
+    Migration { from: 2, sql: include_str!("../../../migrations/0003_effects_by_path.sql") },
+];
 
 /// The version of the database, or `None` when jobq's tables are not there.
 pub(super) fn version(conn: &Connection) -> Result<Option<i64>> {

@@ -93,6 +93,11 @@ pub trait Store: Send + Sync {
     /// Looks at a difference once more, while nothing can be applied.
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation>;
 
+    /// Queues a repair, unless the path has got newer work since. Looked at in the
+    /// transaction that queues it: a repair must never undo what came after it was
+    /// asked for.
+    fn repair(&self, repair: RepairJob) -> Result<Requeued>;
+
     /// What jobs did to a path, newest first.
     fn history(&self, path: &str) -> Result<Vec<PathEffect>>;
 

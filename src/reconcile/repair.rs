@@ -9,6 +9,7 @@ use crate::json::sha256_hex;
 use crate::new_job::NewJob;
 use crate::payload::Payload as _;
 use crate::queue::Queue;
+use crate::store::{RepairJob, Requeued, Store as _};
 
 /// What can be done about a difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,8 +33,11 @@ impl Queue {
         if let Some(job) = &difference.in_flight {
             return unable(&format!("job {job} is at work on it"));
         }
-        if difference.finding == Finding::NotAFile {
-            return unable("something that is no regular file is in the way; remove it first");
+        // Where nothing should be, too, only a file is removed.
+        if difference.finding == Finding::NotAFile
+            || (difference.finding == Finding::Present && !has_content(difference))
+        {
+            return unable("something that is no regular file, or cannot be read, is in the way; remove it first");
         }
         let job: NewJob = match &difference.expected {
             None => DeleteFile::at(&path).into(),
@@ -42,8 +46,13 @@ impl Queue {
                 None => return unable("its content is not kept; queue what made it again"),
             },
         };
-        let queued = self.enqueue(job)?;
-        Ok(Repair { path, job_id: Some(queued.id), reason: None })
+        let job = self.prepare(job)?;
+        let left_by = difference.job_id.clone();
+        match self.store().repair(RepairJob { job, path: path.clone(), left_by })? {
+            Requeued::Queued(queued) => Ok(Repair { path, job_id: Some(queued.id), reason: None }),
+            Requeued::Overtaken { by: Some(job) } => unable(&format!("job {job} has come after what was found")),
+            Requeued::Overtaken { by: None } => unable("nothing is known of it any more"),
+        }
     }
 
     /// The file as its job was asked to make it, if the job is still there.
@@ -61,4 +70,10 @@ impl Queue {
         let same = payload.clone().into_content().is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
         Ok(same.then(|| payload.into()))
     }
+}
+
+/// Whether what is there is a file that could be read: words have no hash.
+fn has_content(difference: &Difference) -> bool {
+    let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    difference.actual.as_ref().is_some_and(is_hash)
 }

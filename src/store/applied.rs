@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::FileStamp;
+use super::{EnqueueJob, Enqueued, FileStamp};
 use crate::clock::Millis;
 use crate::json::JsonText;
 use crate::state::Status;
@@ -80,6 +80,30 @@ pub enum Confirmation {
     },
     /// The disk or the record has changed meanwhile: compare again.
     Changed,
+}
+
+/// A job that puts back what another left, if nothing has come after that.
+#[derive(Clone)]
+pub struct RepairJob {
+    /// The job to queue.
+    pub job: EnqueueJob,
+    /// The path that is to be as it was.
+    pub path: String,
+    /// The job that left it so.
+    pub left_by: String,
+}
+
+/// What became of a repair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requeued {
+    /// It is queued.
+    Queued(Enqueued),
+    /// An unfinished job has the path, or another has changed it since: what was
+    /// to be put back is no longer what should be there.
+    Overtaken {
+        /// That job; `None` if nothing is known of the path any more.
+        by: Option<String>,
+    },
 }
 
 /// One thing that a job did to a path, or is about to do.

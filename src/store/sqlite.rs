@@ -59,8 +59,8 @@ use self::writer::Writer;
 use super::{
     AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob,
     Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner,
-    PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, Settled, Stats, Step, Store,
-    Suspicion,
+    PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, RepairJob, Requeued, Settled,
+    Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -279,6 +279,10 @@ impl Store for SqliteStore {
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation> {
         let subject = format!("path {}", crate::printable(&suspicion.path));
         self.writer.write(subject, move |tx| expected::confirm(tx, &suspicion))
+    }
+
+    fn repair(&self, repair: RepairJob) -> Result<Requeued> {
+        self.writer.write(format!("job {}", repair.job.id), move |tx| expected::repair(tx, &repair))
     }
 
     fn history(&self, path: &str) -> Result<Vec<PathEffect>> {

@@ -52,3 +52,52 @@ fn what_is_not_known_or_in_the_way_is_said() {
     }
     assert_eq!((found.len(), world.queue.stats().unwrap().outstanding.len()), (4, before));
 }
+
+/// The operator is asked between the comparison and the repair, and may think for
+/// a while.
+#[test]
+fn newer_work_is_never_undone() {
+    let world = World::new();
+    for path in ["done", "queued", "inserted"] {
+        world.done(put(path, "1"));
+        std::fs::write(world.path(path), "drifted").unwrap();
+    }
+    let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
+    assert_eq!(found.len(), 3);
+    world.done(put("done", "2"));
+    world.queue.enqueue(put("queued", "2")).unwrap();
+    let insert = r#"INSERT INTO jobs (id, type, payload)
+        VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 'create_file', '{"path":"inserted","content":"2","overwrite":true}')"#;
+    crate::support::raw(world.queue.database()).execute(insert, []).unwrap();
+    for difference in &found {
+        let repair = world.queue.repair(difference).unwrap();
+        assert!(repair.job_id.is_none() && repair.reason.as_ref().unwrap().contains("come after"), "{repair:?}");
+    }
+    world.drain();
+    assert_eq!(["done", "queued", "inserted"].map(|path| std::fs::read(world.path(path)).unwrap()), [b"2", b"2", b"2"]);
+}
+
+#[test]
+fn what_is_forgotten_is_not_put_back() {
+    let world = World::new();
+    world.done(put("x", "1"));
+    world.done(remove("x"));
+    std::fs::write(world.path("x"), "again").unwrap();
+    let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
+    crate::support::raw(world.queue.database()).execute("DELETE FROM effects", []).unwrap();
+    let repair = world.queue.repair(&found[0]).unwrap();
+    assert!(repair.job_id.is_none() && repair.reason.as_ref().unwrap().contains("nothing is known"), "{repair:?}");
+}
+
+/// A job that removes a file cannot remove a folder; it would only fail.
+#[test]
+fn a_folder_where_nothing_should_be_is_left() {
+    let world = World::new();
+    world.done(put("x", "1"));
+    world.done(remove("x"));
+    std::fs::create_dir(world.path("x")).unwrap();
+    let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
+    assert_eq!(found[0].finding, Finding::Present);
+    let repair = world.queue.repair(&found[0]).unwrap();
+    assert!(repair.job_id.is_none() && repair.reason.as_ref().unwrap().contains("in the way"), "{repair:?}");
+}

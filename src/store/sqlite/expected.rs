@@ -6,12 +6,14 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::connection::sql_error;
 use super::row::read;
 use super::tx::Tx;
+use super::{admit, enqueue};
 use crate::error::Result;
 use crate::json::JsonText;
 use crate::payload::Hold;
 use crate::state::Status;
 use crate::store::{
-    Confirmation, ExpectedFile, ExpectedPage, ExpectedQuery, ExpectedStamp, FileStamp, PathEffect, Suspicion,
+    Confirmation, ExpectedFile, ExpectedPage, ExpectedQuery, ExpectedStamp, FileStamp, PathEffect, RepairJob, Requeued,
+    Suspicion,
 };
 
 /// Along the table itself, which is in order of path. Which of a path's effects
@@ -135,12 +137,29 @@ pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation
     if now.is_none_or(|file| file.job_id != suspicion.job_id) || !(suspicion.still_so)() {
         return Ok(Confirmation::Changed);
     }
-    let key = Hold::path(&suspicion.path).map(|hold| hold.as_str().to_owned()).unwrap_or_default();
-    let in_flight =
-        tx.row("SELECT job_id FROM job_holds WHERE key = ?1 ORDER BY active DESC, seq LIMIT 1", params![key], |row| {
-            read(row, 0)
-        })?;
-    Ok(Confirmation::Confirmed { in_flight })
+    Ok(Confirmation::Confirmed { in_flight: holder(tx, &suspicion.path)? })
+}
+
+/// The unfinished job that has a path, the one that runs before those that wait.
+fn holder(tx: &Tx<'_>, path: &str) -> Result<Option<String>> {
+    let key = Hold::path(path).map(|hold| hold.as_str().to_owned()).unwrap_or_default();
+    tx.row("SELECT job_id FROM job_holds WHERE key = ?1 ORDER BY active DESC, seq LIMIT 1", params![key], |row| {
+        read(row, 0)
+    })
+}
+
+/// Queued only on top of what it puts back.
+pub(super) fn repair(tx: &Tx<'_>, repair: &RepairJob) -> Result<Requeued> {
+    // What other programs have inserted has its holds only then.
+    admit::admit(tx)?;
+    if let Some(by) = holder(tx, &repair.path)? {
+        return Ok(Requeued::Overtaken { by: Some(by) });
+    }
+    let latest = file(tx.conn, &repair.path)?.map(|file| file.job_id);
+    if latest.as_ref() != Some(&repair.left_by) {
+        return Ok(Requeued::Overtaken { by: latest });
+    }
+    enqueue::insert(tx, &repair.job).map(Requeued::Queued)
 }
 
 /// What jobs did to a path, newest first; what is still planned comes before.

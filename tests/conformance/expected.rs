@@ -98,6 +98,7 @@ pub fn the_history_of_a_path_begins_with_the_newest<H: Harness>() {
     assert_eq!((history[1].sha256.as_ref(), history[1].before.clone()), (None, Some(sha256("old"))));
     assert_eq!((history[2].sha256.clone(), history[2].size), (Some(sha256("x")), Some(12)));
     assert_eq!((history[1].at, history[2].before.clone()), (Some(world.now()), None));
+    let applied_at = world.now();
     world.clock.advance(10);
     world
         .store
@@ -106,5 +107,6 @@ pub fn the_history_of_a_path_begins_with_the_newest<H: Harness>() {
     let history = world.store.history("x").unwrap();
     assert_eq!(history.iter().map(|effect| effect.job_id.as_str()).collect::<Vec<_>>(), ["m", "a"], "the latest stays");
     assert!(history[1].job.is_none() && history[1].payload.is_none());
+    assert_eq!(history[1].at, Some(applied_at), "when it happened is known without the job");
     assert!(world.store.history("nowhere").unwrap().is_empty());
 }

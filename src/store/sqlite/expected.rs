@@ -166,7 +166,8 @@ pub(super) fn repair(tx: &Tx<'_>, repair: &RepairJob) -> Result<Requeued> {
 pub(super) fn history(conn: &Connection, path: &str) -> Result<Vec<PathEffect>> {
     let mut statement = conn
         .prepare_cached(
-            "SELECT e.job_id, j.type, j.status, j.completed_at, e.sha256, e.size, e.precondition, e.state, j.payload
+            "SELECT e.job_id, j.type, j.status, coalesce(e.applied_at, j.completed_at), e.sha256, e.size,
+                    e.precondition, e.state, j.payload
                FROM effects e LEFT JOIN jobs j ON j.id = e.job_id
               WHERE e.path = ?1 ORDER BY e.applied_in IS NOT NULL, e.applied_in DESC",
         )

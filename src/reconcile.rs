@@ -25,7 +25,7 @@ pub use watch::{DiskWatch, Drift, StopWatch};
 
 use self::check::{Checked, Suspect};
 use self::feed::Page;
-use crate::effects::{Files, Inspector};
+use crate::effects::{Files, Found, Inspector};
 use crate::error::{Error, ErrorKind, Result};
 use crate::queue::Queue;
 use crate::store::{Confirmation, Store as _, Suspicion};
@@ -146,16 +146,21 @@ impl Queue {
             let Some((difference, found)) = check::compare(&mut inspector, &path, &expected, options.deep) else {
                 return Ok(None);
             };
+            // Where a file was removed, jobs may have put others into a folder of its name. It stays when those go. The
+            // plan is on record before the folder is made.
+            if expected.stamp.size.is_none() && found == Found::Folder && self.store().touched_below(&path)? {
+                return Ok(None);
+            }
             let (eyes, place) = (Arc::clone(files), path.clone());
             let still_so = move || Inspector::new(&eyes).look(&place) == found;
             let suspicion =
                 Suspicion { path: path.clone(), job_id: expected.job_id.clone(), still_so: Arc::new(still_so) };
             match self.store().confirm(suspicion)? {
                 Confirmation::Confirmed { in_flight } => return Ok(Some(Difference { in_flight, ..difference })),
-                Confirmation::Changed => last = Some(difference),
+                Confirmation::Changed { by } => last = Some(Difference { in_flight: by, ..difference }),
             }
         }
-        // It keeps changing, so it is not as a job left it.
+        // It keeps changing: if jobs do that, or are about to, it is work in flight; else it is not as a job left it.
         Ok(last)
     }
 }

@@ -90,6 +90,9 @@ pub trait Store: Send + Sync {
     /// anything there.
     fn expected_file(&self, path: &str) -> Result<Option<ExpectedFile>>;
 
+    /// Whether any job did something below this folder, or is about to.
+    fn touched_below(&self, folder: &str) -> Result<bool>;
+
     /// Looks at a difference once more, while nothing can be applied.
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation>;
 

@@ -26,6 +26,7 @@ pub(crate) enum Found {
         /// Of its last change of any kind: with the rest, whether it is the same still.
         ctime: i64,
     },
+    Folder,
     /// Something else.
     NotAFile(String),
     /// Something on the way is no folder, so it cannot be there.
@@ -106,6 +107,7 @@ fn at(folder: &OwnedFd, name: &str) -> Found {
     match Meta::at(folder, name) {
         Ok(None) => Found::Absent,
         Ok(Some(meta)) if meta.kind() == FileType::RegularFile => file_of(&meta),
+        Ok(Some(meta)) if meta.kind() == FileType::Directory => Found::Folder,
         Ok(Some(meta)) => Found::NotAFile(format!("is {}", name_of(meta.kind()))),
         Err(Errno::NOTDIR) => Found::Absent,
         Err(errno) => Found::Unreadable(format!("cannot look at it: {errno}")),

@@ -96,6 +96,8 @@ pub(super) fn compare(
         Found::Absent | Found::Blocked(_) if in_order(None) => return None,
         Found::Absent => (Finding::Missing, None, found),
         Found::Blocked(ref what) => (Finding::NotAFile, Some(what.clone()), found),
+        Found::Folder if wanted.is_some() => (Finding::NotAFile, Some("is a folder".to_owned()), found),
+        Found::Folder => (Finding::Present, Some("is a folder".to_owned()), found),
         Found::NotAFile(ref what) if wanted.is_some() => (Finding::NotAFile, Some(what.clone()), found),
         Found::NotAFile(ref what) => (Finding::Present, Some(what.clone()), found),
         Found::Unreadable(ref why) => (Finding::Unreadable, Some(why.clone()), found),

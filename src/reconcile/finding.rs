@@ -45,7 +45,8 @@ pub struct Difference {
     pub expected: Option<String>,
     /// sha256 of what is there, or words for what has none.
     pub actual: Option<String>,
-    /// An unfinished job that has the path: this is work in flight, not drift.
+    /// An unfinished job that has the path, or one of those that keep changing it:
+    /// this is work in flight, not drift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<String>,
 }

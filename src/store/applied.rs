@@ -79,7 +79,10 @@ pub enum Confirmation {
         in_flight: Option<String>,
     },
     /// The disk or the record has changed meanwhile: compare again.
-    Changed,
+    Changed {
+        /// The job that has changed it, or has the path; `None` if it was none.
+        by: Option<String>,
+    },
 }
 
 /// A job that puts back what another left, if nothing has come after that.

@@ -276,6 +276,10 @@ impl Store for SqliteStore {
         self.readers.read(|conn| expected::file(conn, path))
     }
 
+    fn touched_below(&self, folder: &str) -> Result<bool> {
+        self.readers.read(|conn| expected::touched_below(conn, folder))
+    }
+
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation> {
         let subject = format!("path {}", crate::printable(&suspicion.path));
         self.writer.write(subject, move |tx| expected::confirm(tx, &suspicion))

@@ -76,14 +76,15 @@ pub fn a_suspicion_is_confirmed_only_if_nothing_has_changed<H: Harness>() {
         world.unchanged("a confirmation", || world.store.confirm(suspicion)).unwrap()
     };
     assert_eq!(confirm("a", true), Confirmation::Confirmed { in_flight: None });
-    assert_eq!(confirm("a", false), Confirmation::Changed);
-    assert_eq!(confirm("another", true), Confirmation::Changed);
+    assert_eq!(confirm("a", false), Confirmation::Changed { by: None });
+    assert_eq!(confirm("another", true), Confirmation::Changed { by: Some("a".into()) });
     world.add(create("next", "x", "1"));
     assert_eq!(confirm("a", true), Confirmation::Confirmed { in_flight: Some("next".into()) });
+    assert_eq!(confirm("a", false), Confirmation::Changed { by: Some("next".into()) });
     let lease = world.claim_only("next");
     world.decide(&lease, vec![put("x")]).unwrap();
     world.apply(&lease).unwrap();
-    assert_eq!(confirm("a", true), Confirmation::Changed, "another job was there");
+    assert_eq!(confirm("a", true), Confirmation::Changed { by: Some("next".into()) }, "another job was there");
 }
 
 pub fn the_history_of_a_path_begins_with_the_newest<H: Harness>() {

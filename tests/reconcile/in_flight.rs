@@ -80,3 +80,26 @@ fn a_worker_that_writes_all_the_time_is_never_called_drift() {
         }
     });
 }
+
+/// Each look takes longer than the file stays as it is, so that no look is ever
+/// confirmed.
+#[test]
+fn a_file_that_never_stands_still_while_a_job_has_it_is_not_called_drift() {
+    let world = World::new();
+    world.done(put("x", "1"));
+    std::fs::write(world.path("x"), vec![0; 4 << 20]).unwrap();
+    let job = world.queue.enqueue(put("x", "2")).unwrap().id;
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = std::fs::OpenOptions::new().append(true).open(world.path("x")).unwrap();
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                std::io::Write::write_all(&mut file, b"x").unwrap();
+            }
+        });
+        let (found, sums) = world.reconcile(&ReconcileOptions::default());
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!((sums.findings, sums.in_flight), (0, 1));
+        assert_eq!(found[0].in_flight, Some(job));
+    });
+}

@@ -115,3 +115,25 @@ fn what_was_pruned_is_still_expected_unless_it_is_forgotten() {
     world.queue.prune(all(true)).unwrap();
     assert_eq!(world.findings(false).len(), 2, "what is gone already is not forgotten with others");
 }
+
+/// A folder that jobs made for their files is no drift where a file of its name
+/// was removed before, also when they have gone again; one that somebody else made is.
+#[test]
+fn a_folder_that_jobs_made_in_the_place_of_a_removed_file_is_in_order() {
+    let world = World::new();
+    for path in ["a", "a+b", "other"] {
+        world.done(put(path, "1"));
+        world.done(remove(path));
+    }
+    world.done(put("a/b/c", "1"));
+    assert!(world.findings(true).is_empty());
+    world.done(remove("a/b/c"));
+    assert!(world.path("a").is_dir());
+    let all = PruneRequest { job_type: None, ended_before: i64::MAX, failed: false, forget: false };
+    world.queue.prune(all).unwrap();
+    assert!(world.findings(false).is_empty());
+    std::fs::create_dir(world.path("other")).unwrap();
+    std::fs::create_dir(world.path("a+b")).unwrap();
+    let findings = world.findings(false);
+    assert_eq!((findings.len(), findings["other"], findings["a+b"]), (2, Finding::Present, Finding::Present));
+}

@@ -131,13 +131,24 @@ pub(super) fn file(conn: &Connection, path: &str) -> Result<Option<ExpectedFile>
     Ok(Some(ExpectedFile { job_id, stamp, planned }))
 }
 
+/// `0` is the character after `/`.
+pub(super) fn touched_below(conn: &Connection, folder: &str) -> Result<bool> {
+    conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM effects WHERE path > ?1 || '/' AND path < ?1 || '0')")
+        .and_then(|mut statement| statement.query_row([folder], |row| row.get(0)))
+        .map_err(sql_error)
+}
+
 /// Under the write lock nothing is applied, so what is seen now is so.
 pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation> {
-    let now = file(tx.conn, &suspicion.path)?;
-    if now.is_none_or(|file| file.job_id != suspicion.job_id) || !(suspicion.still_so)() {
-        return Ok(Confirmation::Changed);
+    let in_flight = holder(tx, &suspicion.path)?;
+    let latest = file(tx.conn, &suspicion.path)?.map(|file| file.job_id);
+    if latest.as_ref() != Some(&suspicion.job_id) {
+        return Ok(Confirmation::Changed { by: in_flight.or(latest) });
     }
-    Ok(Confirmation::Confirmed { in_flight: holder(tx, &suspicion.path)? })
+    if !(suspicion.still_so)() {
+        return Ok(Confirmation::Changed { by: in_flight });
+    }
+    Ok(Confirmation::Confirmed { in_flight })
 }
 
 /// The unfinished job that has a path, the one that runs before those that wait.

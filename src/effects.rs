@@ -145,6 +145,12 @@ impl Files {
         })
     }
 
+    /// Whether both are about the same folder, not only the same path.
+    pub(crate) fn same_root(&self, other: &Self) -> bool {
+        let id = |files: &Self| Meta::of(&files.root_folder).map(|meta| meta.id()).ok();
+        id(self).is_some() && id(self) == id(other)
+    }
+
     /// The same, with someone who hears of every change before it is made.
     #[doc(hidden)]
     #[must_use]

@@ -11,6 +11,7 @@
 mod check;
 mod feed;
 mod finding;
+mod hint;
 mod repair;
 mod watch;
 
@@ -142,6 +143,10 @@ impl Queue {
         let mut last = None;
         for _ in 0..LOOKS {
             let Some(expected) = self.store().expected_file(&path)? else { return Ok(None) };
+            // A hint may be about any path, and a path may have got another job since its page was read.
+            if options.job_type.is_some() && expected.job_type != options.job_type {
+                return Ok(None);
+            }
             let mut inspector = Inspector::new(files);
             let Some((difference, found)) = check::compare(&mut inspector, &path, &expected, options.deep) else {
                 return Ok(None);

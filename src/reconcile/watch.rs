@@ -3,14 +3,14 @@
 //! is the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::RecommendedWatcher;
 
 use super::check::Suspect;
+use super::hint::{self, Hint};
 use super::{Difference, ReconcileOptions};
 use crate::effects::Files;
 use crate::error::Result;
@@ -33,13 +33,6 @@ pub enum Drift {
     Healed(String),
 }
 
-enum Hint {
-    Path(String),
-    /// Something was missed.
-    Rescan,
-    Stop,
-}
-
 /// A watch on the files of a queue.
 pub struct DiskWatch {
     hints: Receiver<Hint>,
@@ -48,7 +41,8 @@ pub struct DiskWatch {
     options: ReconcileOptions,
     files: Arc<Files>,
     drifted: BTreeMap<String, Difference>,
-    _watcher: Option<RecommendedWatcher>,
+    /// Heard as long as it is kept.
+    watcher: Option<RecommendedWatcher>,
 }
 
 /// Ends a watch.
@@ -67,11 +61,9 @@ impl DiskWatch {
     /// `every`.
     pub fn start(queue: &Queue, options: ReconcileOptions, every: Duration) -> Result<Self> {
         let (stop, hints) = mpsc::channel();
-        let watcher = watch(queue, &stop)
-            .inspect_err(|error| tracing::warn!(%error, "cannot watch the root; comparing now and then instead"))
-            .ok();
         let files = Arc::new(queue.files("watch")?);
-        Ok(Self { hints, stop, every, options, files, drifted: BTreeMap::new(), _watcher: watcher })
+        let watcher = hint::listen(queue, &stop);
+        Ok(Self { hints, stop, every, options, files, drifted: BTreeMap::new(), watcher })
     }
 
     /// What ends it.
@@ -93,6 +85,10 @@ impl DiskWatch {
                     if !self.look_below(queue, &path, &mut tell)? {
                         return Ok(());
                     }
+                }
+                // Hints may come without end.
+                if Instant::now() >= scan_at {
+                    break;
                 }
             }
         }
@@ -123,7 +119,19 @@ impl DiskWatch {
         }
     }
 
+    /// There may be another folder at the root's path by now: of the one that is
+    /// held, and heard of, nothing could be told any more.
+    fn renew(&mut self, queue: &Queue) -> Result<()> {
+        let files = Arc::new(queue.files("watch")?);
+        if !files.same_root(&self.files) {
+            self.watcher = hint::listen(queue, &self.stop);
+        }
+        self.files = files;
+        Ok(())
+    }
+
     fn scan(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        self.renew(queue)?;
         let mut found = BTreeMap::new();
         queue.reconcile(&self.options, |difference, _| {
             found.extend(difference.map(|difference| (difference.path.clone(), difference.clone())));
@@ -190,29 +198,36 @@ impl DiskWatch {
     }
 }
 
-fn watch(queue: &Queue, hints: &Sender<Hint>) -> notify::Result<RecommendedWatcher> {
-    let root = std::fs::canonicalize(queue.root())?;
-    let (hints, below) = (hints.clone(), root.clone());
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let rescan = || drop(hints.send(Hint::Rescan));
-        match event {
-            Err(_) => rescan(),
-            Ok(event) if event.need_rescan() => rescan(),
-            Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
-            Ok(event) => {
-                for path in event.paths.iter().filter_map(|path| relative(path, &below)) {
-                    let _ = hints.send(Hint::Path(path));
-                }
-            }
-        }
-    })?;
-    watcher.watch(&root, RecursiveMode::Recursive)?;
-    Ok(watcher)
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// As jobs name it; `None` for what is jobq's own.
-fn relative(path: &Path, root: &Path) -> Option<String> {
-    let path = path.strip_prefix(root).ok()?.to_str()?;
-    let own = path == ".jobq" || path.starts_with(".jobq/");
-    (!own && !path.is_empty()).then(|| path.to_owned())
+    use super::*;
+
+    /// An application that writes below the root all the time gives a new hint
+    /// before the last one has been looked at.
+    #[test]
+    fn hints_without_end_do_not_keep_everything_from_being_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = Queue::init(folder.path()).unwrap();
+        queue.commit(|tx| tx.write("x", "1")).unwrap();
+        let (scans, looks) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+        let (counted, hints) = (Arc::clone(&scans), Arc::new(OnceLock::<Sender<Hint>>::new()));
+        let more = Arc::clone(&hints);
+        let wanted = move |path: &str| {
+            let enough = match path {
+                "x" => counted.fetch_add(1, Ordering::SeqCst) == 1,
+                _ => looks.fetch_add(1, Ordering::SeqCst) == 1_000,
+            };
+            let next = if enough { Hint::Stop } else { Hint::Path("noise".to_owned()) };
+            more.get().unwrap().send(next).unwrap();
+            true
+        };
+        let options = ReconcileOptions { paths: Some(Arc::new(wanted)), ..ReconcileOptions::default() };
+        let watch = DiskWatch::start(&queue, options, Duration::ZERO).unwrap();
+        hints.set(watch.stop.clone()).unwrap();
+        watch.run(&queue, |_| true).unwrap();
+        assert!(scans.load(Ordering::SeqCst) >= 2);
+    }
 }

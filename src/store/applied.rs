@@ -50,6 +50,8 @@ pub struct ExpectedPage {
 pub struct ExpectedFile {
     /// The job that left it so.
     pub job_id: String,
+    /// Its type; `None` once it has been pruned.
+    pub job_type: Option<String>,
     /// The file as apply left it, with its hash.
     pub stamp: ExpectedStamp,
     /// What an effect that is planned, and perhaps half-way applied, leaves: as

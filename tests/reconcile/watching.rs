@@ -1,10 +1,11 @@
 //! Drift as it happens.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jobq::{DiskWatch, Drift, Finding, ReconcileOptions, StopWatch};
+use jobq::{DiskWatch, Drift, Finding, Queue, QueueOptions, ReconcileOptions, StopWatch};
 
 use super::world::{World, put, remove};
 
@@ -18,8 +19,12 @@ struct Watched {
 
 impl Watched {
     fn start(world: &World, every: Duration) -> Self {
-        let queue = std::sync::Arc::clone(&world.queue);
-        let watch = DiskWatch::start(&queue, ReconcileOptions::default(), every).unwrap();
+        Self::with(&world.queue, ReconcileOptions::default(), every)
+    }
+
+    fn with(queue: &Arc<Queue>, options: ReconcileOptions, every: Duration) -> Self {
+        let queue = Arc::clone(queue);
+        let watch = DiskWatch::start(&queue, options, every).unwrap();
         let (send, news) = mpsc::channel();
         let stopper = watch.stopper();
         let thread = std::thread::spawn(move || {
@@ -143,5 +148,47 @@ fn what_no_hint_tells_is_found_by_comparing_everything() {
     let conn = crate::support::raw(world.queue.database());
     conn.execute("UPDATE effects SET sha256 = 'other', mtime = 0", []).unwrap();
     watched.drifts("x", Finding::Changed);
+    watched.end();
+}
+
+#[test]
+fn hints_about_what_jobs_of_other_types_left_are_not_told() {
+    let world = World::new();
+    world.queue.commit(|tx| tx.write("d/committed", "1")).unwrap();
+    world.done(put("d/created", "1"));
+    let options = ReconcileOptions { job_type: Some("create_file".to_owned()), ..ReconcileOptions::default() };
+    let watched = Watched::with(&world.queue, options, NEVER);
+    std::fs::remove_file(world.path("d/committed")).unwrap();
+    std::fs::remove_file(world.path("d/created")).unwrap();
+    watched.drifts("d/created", Finding::Missing);
+    std::fs::rename(world.path("d"), world.path("e")).unwrap();
+    replace(&world, "e/created", "1");
+    std::fs::rename(world.path("e"), world.path("d")).unwrap();
+    watched.heals("d/created");
+    watched.end();
+}
+
+/// A folder of another inode at the same path: what is held of the old one tells
+/// nothing any more.
+#[test]
+fn a_root_that_is_replaced_is_watched_as_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, aside) = (folder.path().join("root"), folder.path().join("aside"));
+    std::fs::create_dir(&root).unwrap();
+    std::fs::create_dir(&aside).unwrap();
+    let queue = QueueOptions::at(folder.path().join("app.db")).root(&root).create(true).open().unwrap();
+    queue.commit(|tx| tx.write("a", "1").and_then(|()| tx.write("b", "1"))).unwrap();
+    std::fs::write(aside.join("a"), "other").unwrap();
+    std::fs::write(aside.join("b"), "1").unwrap();
+    let watched = Watched::with(&Arc::new(queue), ReconcileOptions::default(), Duration::from_millis(100));
+    let swap = |one: &std::path::Path, other: &std::path::Path| {
+        let cwd = rustix::fs::CWD;
+        rustix::fs::renameat_with(cwd, one, cwd, other, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    };
+    swap(&root, &aside);
+    watched.drifts("a", Finding::Changed);
+    std::fs::remove_file(aside.join("b")).unwrap();
+    std::fs::rename(aside.join("a"), root.join("a")).unwrap();
+    watched.heals("a");
     watched.end();
 }

@@ -111,15 +111,18 @@ fn size(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<u64>>
 pub(super) fn file(conn: &Connection, path: &str) -> Result<Option<ExpectedFile>> {
     let latest = conn
         .prepare_cached(
-            "SELECT path, max(applied_in), size, mtime, inode, count(applied_in), sha256, job_id FROM effects
-              WHERE path = ?1 GROUP BY path HAVING max(applied_in) IS NOT NULL",
+            "SELECT path, latest, size, mtime, inode, applied, sha256, job_id, (SELECT type FROM jobs WHERE id = job_id)
+               FROM (SELECT path, max(applied_in) AS latest, size, mtime, inode, count(applied_in) AS applied, sha256,
+                            job_id
+                       FROM effects WHERE path = ?1 GROUP BY path)
+              WHERE latest IS NOT NULL",
         )
         .and_then(|mut statement| {
-            let read = |row: &rusqlite::Row<'_>| Ok((stamp(row)?, read::<String>(row, 7)?));
+            let read = |row: &rusqlite::Row<'_>| Ok((stamp(row)?, read::<String>(row, 7)?, read::<Option<String>>(row, 8)?));
             statement.query_row([path], read).optional()
         })
         .map_err(sql_error)?;
-    let Some((stamp, job_id)) = latest else { return Ok(None) };
+    let Some((stamp, job_id, job_type)) = latest else { return Ok(None) };
     // Planned by a job that is unfinished. One that failed leaves its plan to a retry and is not at work.
     let planned = conn
         .prepare_cached(
@@ -128,7 +131,7 @@ pub(super) fn file(conn: &Connection, path: &str) -> Result<Option<ExpectedFile>
         )
         .and_then(|mut statement| statement.query_map([path], |row| row.get(0))?.collect())
         .map_err(sql_error)?;
-    Ok(Some(ExpectedFile { job_id, stamp, planned }))
+    Ok(Some(ExpectedFile { job_id, job_type, stamp, planned }))
 }
 
 /// `0` is the character after `/`.

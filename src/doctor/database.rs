@@ -167,7 +167,7 @@ fn write_lock(health: &Health, places: &Places) -> Result<Check> {
     if health.is_read_only()? {
         return Ok(Check::ok(NAME, "nobody can write here, so nobody waits to"));
     }
-    if health.lock_is_free(PATIENCE)? {
+    if health.lock_moves_on(PATIENCE)? {
         return Ok(Check::ok(NAME, "a writer gets its turn"));
     }
     let holders = writers(places);

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobq::doctor::Verdict;
 use jobq::liveness::OwnerLock;
@@ -137,4 +138,30 @@ fn a_large_log_is_told_with_who_keeps_it_from_shrinking() {
     world.examine().only("wal", Verdict::Warn, &["nobody is seen reading"]);
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     world.examine().says("wal", Verdict::Ok, &[]);
+}
+
+/// SQLite lets writers wait in no order: with busy ones, somebody may find the lock
+/// taken each time, by another transaction. That is work, and nobody hangs.
+#[test]
+fn writers_that_take_turns_are_no_trouble() {
+    let world = World::new();
+    let (taken, begun) = std::sync::mpsc::channel();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let conn = world.sql();
+            conn.execute_batch("CREATE TABLE filler (x)").unwrap();
+            while !done.load(Ordering::SeqCst) {
+                conn.execute_batch("BEGIN IMMEDIATE; INSERT INTO filler VALUES (1)").unwrap();
+                let _ = taken.send(());
+                // Its work, which is much longer than the moment until the next one.
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                conn.execute_batch("COMMIT").unwrap();
+            }
+        });
+        begun.recv().unwrap();
+        let found = world.examine();
+        done.store(true, Ordering::SeqCst);
+        found.says("write_lock", Verdict::Ok, &["turn"]);
+    });
 }

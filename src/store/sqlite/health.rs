@@ -18,6 +18,9 @@ use crate::error::{ErrorKind, Result};
 
 /// How many troubles are named; one is enough to act on.
 const NAMED: u32 = 20;
+/// How often the write lock is waited for while others commit: the one who has it
+/// now may be the one who hangs.
+const TRIES: usize = 3;
 
 /// A connection that only looks.
 pub(crate) struct Health {
@@ -96,9 +99,28 @@ impl Health {
         connection::expect_pragma(&self.conn, "synchronous", "FULL", "2")
     }
 
-    /// Whether a writer gets its turn within `patience`. Nothing is written.
-    pub(crate) fn lock_is_free(&self, patience: Duration) -> Result<bool> {
+    /// Whether writers get their turn: this one within `patience`, or others, who may
+    /// well be luckier each time, all the while. Nothing is written.
+    pub(crate) fn lock_moves_on(&self, patience: Duration) -> Result<bool> {
         self.conn.busy_timeout(patience).map_err(sql_error)?;
+        for _ in 0..TRIES {
+            let before = self.data_version()?;
+            if self.lock_is_free()? {
+                return Ok(true);
+            }
+            if self.data_version()? == before {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Another number after each commit of others.
+    fn data_version(&self) -> Result<i64> {
+        self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(sql_error)
+    }
+
+    fn lock_is_free(&self) -> Result<bool> {
         self.conn.pragma_update(None, "query_only", false).map_err(sql_error)?;
         let begun = self.conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(sql_error);
         self.conn.pragma_update(None, "query_only", true).map_err(sql_error)?;

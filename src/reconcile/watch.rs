@@ -13,7 +13,7 @@ use super::check::Suspect;
 use super::hint::{self, Hint};
 use super::{Difference, ReconcileOptions};
 use crate::effects::Files;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::queue::Queue;
 use crate::store::{ExpectedQuery, Store as _};
 
@@ -75,23 +75,41 @@ impl DiskWatch {
     /// Tells what happens until it is stopped. False from `tell` stops it, too.
     pub fn run(mut self, queue: &Queue, mut tell: impl FnMut(&Drift) -> bool) -> Result<()> {
         loop {
-            if !self.scan(queue, &mut tell)? {
-                return Ok(());
-            }
-            let scan_at = Instant::now() + self.every;
-            while let Some(hints) = self.gather(scan_at) {
-                let Some(paths) = hints else { return Ok(()) };
-                for path in paths {
-                    if !self.look_below(queue, &path, &mut tell)? {
+            match self.round(queue, &mut tell) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                // It was waited for, and that passes. What was not looked at is compared with everything else now.
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    tracing::warn!(%error, "the disk could not be compared; trying again");
+                    if self.hints.try_iter().any(|hint| matches!(hint, Hint::Stop)) {
                         return Ok(());
                     }
                 }
-                // Hints may come without end.
-                if Instant::now() >= scan_at {
-                    break;
-                }
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Compares everything, and then looks where hints point to, until it is time to
+    /// do so again. False when it is time to end.
+    fn round(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        if !self.scan(queue, tell)? {
+            return Ok(false);
+        }
+        let scan_at = Instant::now() + self.every;
+        while let Some(hints) = self.gather(scan_at) {
+            let Some(paths) = hints else { return Ok(false) };
+            for path in paths {
+                if !self.look_below(queue, &path, tell)? {
+                    return Ok(false);
+                }
+            }
+            // Hints may come without end.
+            if Instant::now() >= scan_at {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     /// Hints that have come together; `None` when it is time to compare everything,

@@ -192,3 +192,28 @@ fn a_root_that_is_replaced_is_watched_as_it_is_now() {
     watched.heals("a");
     watched.end();
 }
+
+/// Somebody keeps the write lock for longer than a writer waits. That passes, and
+/// whoever watches for days should not have to be there.
+#[test]
+fn a_database_that_is_locked_for_a_while_does_not_end_a_watch() {
+    let world = World::new();
+    world.done(put("x", "1"));
+    std::fs::remove_file(world.path("x")).unwrap();
+    let impatient = QueueOptions::at(world.queue.database()).busy_timeout(Duration::from_millis(10)).open().unwrap();
+    let conn = crate::support::raw(world.queue.database());
+    conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (scanned, scans) = mpsc::channel();
+    let paths = move |_: &str| {
+        let _ = scanned.send(());
+        true
+    };
+    let options = ReconcileOptions { paths: Some(Arc::new(paths)), ..ReconcileOptions::default() };
+    let watched = Watched::with(&Arc::new(impatient), options, NEVER);
+    for _ in 0..2 {
+        scans.recv_timeout(Duration::from_secs(30)).expect("another comparison");
+    }
+    conn.execute_batch("COMMIT").unwrap();
+    watched.drifts("x", Finding::Missing);
+    watched.end();
+}

@@ -34,9 +34,15 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
     if let Some(error) = failed {
         return Err(error.into());
     }
-    summary(&sums, out)?;
+    // People want to know what there is before they are asked; scripts find the sums in the last line.
+    if !out.json {
+        summary(&sums, out)?;
+    }
     if args.requeue && !found.is_empty() {
         requeue(&queue, &found, args.yes, out)?;
+    }
+    if out.json {
+        summary(&sums, out)?;
     }
     Ok(if sums.findings == 0 { Answer::Yes } else { Answer::No })
 }

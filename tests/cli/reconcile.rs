@@ -78,9 +78,10 @@ fn repairs_are_queued_only_when_asked_for_and_said() {
     std::fs::write(q.path().join("a"), "other").unwrap();
     std::fs::create_dir(q.path().join("gone")).unwrap();
     let lines = findings(&q, &["--requeue", "--yes"]);
-    let repairs = &lines[3..];
-    assert_eq!((repairs.len(), &repairs[0]["path"]), (2, &json!("a")));
-    assert!(repairs[0]["job_id"].is_string() && repairs[1]["job_id"].is_string(), "{repairs:?}");
+    assert_eq!((lines.len(), &lines[4]["findings"]), (5, &json!(2)), "the sums come last");
+    let repairs = &lines[2..4];
+    assert_eq!((&repairs[0]["path"], &repairs[1]["path"]), (&json!("a"), &json!("gone")));
+    assert!(repairs[0]["job_id"].is_string() && repairs[1]["reason"].is_string(), "{repairs:?}");
     q.ok(&["worker", "--drain"]);
     assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "A");
     let left = findings(&q, &[]);

@@ -362,6 +362,10 @@ impl Queue {
 
     /// Files below the root, to look at.
     pub(crate) fn files(&self, reader: &str) -> Result<Files> {
+        // Where the database is gone, with its folder perhaps, nothing is made anew.
+        if !self.db.exists() {
+            return Err(Error::new(ErrorKind::NoDatabase, format!("{} is no longer there", self.db.display())));
+        }
         // Beside a database of the application's it is made only when it is needed.
         std::fs::create_dir_all(&self.state)
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", self.state.display())))?;

@@ -217,3 +217,16 @@ fn a_database_that_is_locked_for_a_while_does_not_end_a_watch() {
     watched.drifts("x", Finding::Missing);
     watched.end();
 }
+
+/// Whoever moves a project away finds nothing made anew where it was.
+#[test]
+fn a_root_that_is_gone_is_not_made_again() {
+    let world = World::new();
+    world.done(put("x", "1"));
+    let watch = DiskWatch::start(&world.queue, ReconcileOptions::default(), Duration::ZERO).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::rename(world.path(""), elsewhere.path().join("moved")).unwrap();
+    let end = watch.run(&world.queue, |_| false);
+    assert!(!world.path("").exists());
+    assert_eq!(end.unwrap_err().kind(), jobq::ErrorKind::NoDatabase);
+}

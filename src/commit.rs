@@ -226,3 +226,6 @@ impl Queue {
         self.get(&known.id).map(|job| described(&job))
     }
 }
+
+#[cfg(test)]
+mod tests;

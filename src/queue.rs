@@ -1,146 +1,27 @@
 //! What applications call.
 
+mod options;
 mod place;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use self::options::QueueOptions;
 pub(crate) use self::place::Place;
-use crate::clock::{Clock, Millis, SystemClock};
+use crate::clock::{Clock, Millis};
 use crate::commit::Committer;
-use crate::effects::{Act, Files, Watch};
+use crate::effects::{Files, Watch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::liveness;
 use crate::new_job::NewJob;
 use crate::payload::{JobTypes, Payload};
 use crate::state::Status;
-use crate::store::sqlite::{SqliteOptions, SqliteStore};
+use crate::store::sqlite::SqliteStore;
 use crate::store::{
     AcceptedPath, Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Reclaimed, Stats, Store,
 };
-
-/// Where a queue is and what its process knows.
-///
-/// ```
-/// use jobq::{JobTypes, QueueOptions};
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let folder = folder.path();
-/// let queue = QueueOptions::in_folder(folder).create(true).types(JobTypes::builtin()).open()?;
-/// # Ok::<(), jobq::Error>(())
-/// ```
-pub struct QueueOptions {
-    db: PathBuf,
-    root: Option<PathBuf>,
-    create: bool,
-    recover: bool,
-    types: JobTypes,
-    clock: Arc<dyn Clock>,
-    busy_timeout: Duration,
-    watch: Option<Arc<Watch>>,
-}
-
-impl QueueOptions {
-    /// The queue of a root folder: `<root>/.jobq/jobq.db`.
-    pub fn in_folder(root: impl AsRef<Path>) -> Self {
-        Self::at(root.as_ref().join(".jobq").join("jobq.db"))
-    }
-
-    /// The queue in this database file, which may be the application's own.
-    pub fn at(db: impl Into<PathBuf>) -> Self {
-        Self {
-            db: db.into(),
-            root: None,
-            create: false,
-            recover: true,
-            types: JobTypes::builtin(),
-            clock: Arc::new(SystemClock),
-            busy_timeout: Duration::from_secs(5),
-            watch: None,
-        }
-    }
-
-    /// Make the database, or jobq's tables in it, if they are not there.
-    #[must_use]
-    pub fn create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// Whether opening first brings to its end what dead processes have accepted
-    /// (see [`Queue::roll_forward`]). It does unless told not to, which is for
-    /// those who only look.
-    #[must_use]
-    pub fn recover(mut self, recover: bool) -> Self {
-        self.recover = recover;
-        self
-    }
-
-    /// The folder jobs may touch, if it is not the one the database is in. The
-    /// first one that is named is put on record with the queue; who opens it
-    /// without naming one gets that, and who names another is refused.
-    #[must_use]
-    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
-        self.root = Some(root.into());
-        self
-    }
-
-    /// The job types this process knows; the built-in ones unless said.
-    #[must_use]
-    pub fn types(mut self, types: JobTypes) -> Self {
-        self.types = types;
-        self
-    }
-
-    /// Where the time comes from.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// How long to wait for another process that is writing; 5 s unless said.
-    #[must_use]
-    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.busy_timeout = timeout;
-        self
-    }
-
-    /// Someone who hears of every change that a commit makes to files before it is
-    /// made, and may forbid it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn watched(mut self, watch: impl Fn(Act, &str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
-        self.watch = Some(Arc::new(watch));
-        self
-    }
-
-    /// Opens the queue.
-    pub fn open(self) -> Result<Queue> {
-        let place = Place::of(self.db, self.create)?;
-        let store = SqliteStore::open(SqliteOptions {
-            path: place.db.clone(),
-            wake: Some(place.state.join("wake")),
-            create: self.create,
-            busy_timeout: self.busy_timeout,
-            types: self.types.clone(),
-            clock: self.clock.clone(),
-        })?;
-        let root = place.root(self.root.as_deref(), &store)?;
-        let Place { db, state, .. } = place;
-        let ids = Mutex::new(ulid::Generator::new());
-        let (types, clock, committer) = (self.types, self.clock, Mutex::default());
-        let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
-        // What cannot be applied stays visible; whoever opens goes on.
-        if self.recover
-            && let Err(error) = queue.roll_forward()
-        {
-            tracing::warn!(%error, "what other processes have left could not be brought to its end");
-        }
-        Ok(queue)
-    }
-}
 
 /// A queue of jobs. Cheap to share between threads by reference or `Arc`; calls
 /// from many threads are made durable together.

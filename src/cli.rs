@@ -10,7 +10,6 @@ mod doctor;
 mod enqueue;
 mod events;
 mod init;
-mod job_object;
 mod lifecycle;
 mod list;
 mod locate;
@@ -29,7 +28,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use jobq::ErrorKind;
+use jobq::{ErrorKind, Supervisor};
 
 use self::args::{Cli, Command};
 use self::locate::Place;
@@ -67,11 +66,11 @@ pub(crate) enum Answer {
 
 pub(crate) type Outcome = Result<Answer, Failure>;
 
-pub(crate) fn main() -> ExitCode {
+pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
     init_logging(&cli);
     let mut output = Output::new(cli.global.json);
-    let code = match run(&cli, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
+    let code = match run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
         Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
         Ok(Answer::No) => 1,
         Ok(Answer::Failed(kind)) => exit_code(kind),
@@ -84,13 +83,13 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn run(cli: &Cli, out: &mut Output) -> Outcome {
+fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
     let place = || Place::find(&cli.global);
     match &cli.command {
         Command::Init(args) => init::run(args, &cli.global, out),
         Command::Enqueue(args) => enqueue::run(args, &place()?, out),
         Command::Commit(args) => commit::run(args, &place()?, out),
-        Command::Worker(args) => worker::run(args, &place()?, out, cli.global.quiet),
+        Command::Worker(args) => worker::run(args, &place()?, supervisor, out, cli.global.quiet),
         Command::Reconcile(args) => reconcile::run(args, &place()?, out),
         Command::Blame(args) => blame::run(args, &place()?, out),
         Command::List(args) => list::run(args, &place()?, out),

@@ -23,6 +23,7 @@
 //! sight          what a file holds
 //! inspect        the same for many files, one after the other
 //! stage          staged files, and syncing their folder for many at once
+//! stage_folder   a folder for a job's program, and files of it that become staged ones
 //! plan           an effect as it is wanted → as it is recorded
 //! check, apply   whether the disk is as planned; the change itself
 //! touched        folders that have to be synced before COMMIT
@@ -39,6 +40,7 @@ mod plan;
 mod report;
 mod sight;
 mod stage;
+mod stage_folder;
 mod stage_sync;
 mod stage_writer;
 mod sweep;
@@ -67,6 +69,7 @@ use meta::Meta;
 /// The root folder and this process's stage, by held directory handles.
 pub struct Files {
     root: PathBuf,
+    state: PathBuf,
     root_folder: OwnedFd,
     state_folder: OwnedFd,
     /// jobq's own folder, whichever way it is reached; none if it is the root.
@@ -135,6 +138,7 @@ impl Files {
         Ok(Self {
             // Absolute, so that the process may change its folder.
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
+            state: std::path::absolute(state).unwrap_or_else(|_| state.to_owned()),
             root_folder,
             state_folder,
             off_limits: (state_id != root_id).then_some(state_id),

@@ -4,6 +4,7 @@
 mod context;
 mod error;
 mod outcome;
+mod programs;
 mod registry;
 mod run;
 
@@ -64,6 +65,12 @@ pub trait Handler: Send + Sync + 'static {
         ctx: &Context,
         payload: Self::Payload,
     ) -> Result<Outcome<<Self::Payload as Payload>::Output>, HandlerError>;
+
+    /// Whether it calls [`Context::run_program`]. Jobs of such a handler are left to
+    /// others by a worker that has no [`Supervisor`](crate::Supervisor).
+    fn runs_programs(&self) -> bool {
+        false
+    }
 
     /// After a job has durably completed. Best effort: it may be missed in a
     /// crash, and an error is only logged. What must happen is a follow-up job.

@@ -25,6 +25,8 @@
 //! commit           files and jobs accepted as one
 //! reconcile        what completed jobs did beside what is on the disk
 //! handler          what runs a job: trait, context, outcome, registry
+//! program_handlers programs as handlers, without Rust
+//! programs         child processes: started, watched, and ended with their job
 //! worker           the loop that claims, runs, decides and applies
 //! effects          staging and apply: the one place that changes users' files
 //! liveness         who is alive: lock files, and sweeps for those who are not
@@ -49,11 +51,14 @@ pub mod handler;
 #[path = "../handlers/mod.rs"]
 pub mod handlers;
 mod job;
+mod job_object;
 mod json;
 pub mod liveness;
 mod new_job;
 mod path;
 mod payload;
+mod program_handlers;
+mod programs;
 mod queue;
 mod reconcile;
 mod retry;
@@ -70,6 +75,8 @@ pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};
 pub use new_job::{NewJob, Unique};
 pub use path::normalise_path;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Keep, Payload};
+pub use program_handlers::{ListedProgram, ProgramHandlers, ProgramSettings};
+pub use programs::{Exit, Program, ProgramEnd, Supervisor};
 pub use queue::{Queue, QueueOptions};
 pub use reconcile::{
     Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,

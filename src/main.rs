@@ -5,5 +5,7 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    // Before anything else: in the process that is to supervise programs this does not return.
+    let supervisor = jobq::Supervisor::of_this_program();
+    cli::main(supervisor)
 }

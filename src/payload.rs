@@ -163,16 +163,27 @@ impl Checked {
 
 type Check = dyn Fn(&str) -> Result<Checked> + Send + Sync;
 
+/// What a process knows of a type.
 #[derive(Clone)]
-struct JobType {
-    defaults: Defaults,
-    check: Arc<Check>,
+pub(crate) struct JobType {
+    pub(crate) defaults: Defaults,
+    pub(crate) check: Arc<Check>,
+}
+
+/// Types that are not compiled in: they come and go while the process runs.
+pub(crate) trait MoreTypes: Send + Sync {
+    /// Those whose payloads can be judged.
+    fn names(&self) -> Vec<String>;
+    fn find(&self, name: &str) -> Option<JobType>;
 }
 
 /// The job types a process knows. Jobs of other types can be queued and are
 /// kept; a process that knows their type admits and runs them.
 #[derive(Clone, Default)]
-pub struct JobTypes(HashMap<&'static str, JobType>);
+pub struct JobTypes {
+    own: HashMap<&'static str, JobType>,
+    more: Option<Arc<dyn MoreTypes>>,
+}
 
 impl JobTypes {
     /// No types at all.
@@ -195,32 +206,48 @@ impl JobTypes {
             let payload: P = json::parse(text).map_err(|e| payload_error(&e))?;
             Checked::of(&payload)
         });
-        self.0.insert(P::TYPE, JobType { defaults: P::defaults(), check });
+        self.own.insert(P::TYPE, JobType { defaults: P::defaults(), check });
         self
+    }
+
+    /// These types, and what can be found elsewhere. Own types come first.
+    pub(crate) fn and(mut self, more: Arc<dyn MoreTypes>) -> Self {
+        self.more = Some(more);
+        self
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.is_some()
     }
 
     /// The names of the known types.
     #[must_use]
-    pub fn names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.0.keys().copied().collect();
+    pub fn names(&self) -> Vec<String> {
+        let more = self.more.iter().flat_map(|more| more.names());
+        let mut names: Vec<_> = self.own.keys().map(|name| (*name).to_owned()).chain(more).collect();
         names.sort_unstable();
+        names.dedup();
         names
     }
 
     /// Whether this process knows the type.
     #[must_use]
     pub fn knows(&self, job_type: &str) -> bool {
-        self.0.contains_key(job_type)
+        self.find(job_type).is_some()
     }
 
     pub(crate) fn defaults(&self, job_type: &str) -> Defaults {
-        self.0.get(job_type).map_or_else(Defaults::default, |t| t.defaults)
+        self.find(job_type).map_or_else(Defaults::default, |t| t.defaults)
+    }
+
+    fn find(&self, job_type: &str) -> Option<JobType> {
+        self.own.get(job_type).cloned().or_else(|| self.more.as_ref()?.find(job_type))
     }
 
     /// Validates a payload; `None` when the type is not known here.
     pub(crate) fn check(&self, job_type: &str, text: &str) -> Option<Result<Checked>> {
         // A check that panics refuses its payload; it must not take the queue with it.
-        let check = &self.0.get(job_type)?.check;
+        let check = self.find(job_type)?.check;
         let checked = catch_unwind(AssertUnwindSafe(|| check(text)));
         Some(checked.unwrap_or_else(|_| Err(Error::invalid("payload", "made the type's own check panic"))))
     }

@@ -51,6 +51,7 @@ use crate::effects::Files;
 use crate::error::{Error, Result};
 use crate::handler::Registry;
 use crate::liveness::{self, OwnerLock};
+use crate::programs::{Link, Supervisor};
 use crate::queue::Queue;
 
 /// How a worker works.
@@ -73,6 +74,9 @@ pub struct WorkerOptions {
     pub reconcile: bool,
     /// How long finished jobs are kept.
     pub retention: Retention,
+    /// Who sees to it that programs which handlers run end with their job. Without
+    /// one, types that run programs are left to other workers.
+    pub supervisor: Option<Supervisor>,
 }
 
 impl Default for WorkerOptions {
@@ -86,6 +90,7 @@ impl Default for WorkerOptions {
             grace: None,
             reconcile: false,
             retention: Retention::default(),
+            supervisor: None,
         }
     }
 }
@@ -147,15 +152,23 @@ impl Worker {
                 format_args!("the queue was opened without the type {name}; open it with the registry's types"),
             ));
         }
+        let supervised = options.supervisor.is_some();
+        let can_run = |name: &str| registry.get(name).is_some_and(|handler| supervised || !handler.runs_programs());
         let mut types: Vec<String> = match &options.types {
-            None => names.into_iter().map(str::to_owned).collect(),
+            None => names.iter().filter(|name| can_run(name)).cloned().collect(),
             Some(wanted) => wanted
                 .iter()
-                .map(|name| {
-                    registry.get(name).map(|_| name.clone()).ok_or_else(|| {
+                .map(|name| match registry.get(name) {
+                    Some(_) if can_run(name) => Ok(name.clone()),
+                    Some(_) => Err(Error::invalid(
+                        "types",
+                        format_args!("`{name}` runs programs, which needs WorkerOptions::supervisor"),
+                    )),
+                    None => {
                         let known = names.join(", ");
-                        Error::invalid("types", format_args!("there is no handler for `{name}`; there are: {known}"))
-                    })
+                        let why = format_args!("there is no handler for `{name}`; there are: {known}");
+                        Err(Error::invalid("types", why))
+                    }
                 })
                 .collect::<Result<_>>()?,
         };
@@ -188,6 +201,8 @@ impl Worker {
         }
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
         let files = files.protecting(self.queue.database())?;
+        let link = |supervisor| Ok::<_, Error>(Arc::new(Link::new(supervisor, lock.share()?, self.options.lease)));
+        let programs = self.options.supervisor.clone().map(link).transpose()?;
         let bell = Arc::new(Bell::default());
         let shared = Arc::new(Shared {
             pool: pool::Pool::new(Arc::clone(&bell), self.options.lease),
@@ -197,6 +212,7 @@ impl Worker {
             lost_threads: AtomicUsize::new(0),
             room: AtomicU8::new(Room::Unknown as u8),
             files: Arc::new(files),
+            programs,
             queue: self.queue,
             registry: self.registry,
             observer: self.observer,
@@ -213,6 +229,7 @@ struct Shared {
     queue: Arc<Queue>,
     registry: Registry,
     files: Arc<Files>,
+    programs: Option<Arc<Link>>,
     lock: OwnerLock,
     pool: pool::Pool,
     finished: inbox::Inbox,

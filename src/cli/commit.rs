@@ -3,7 +3,9 @@
 use std::io::IsTerminal as _;
 
 use base64::Engine as _;
-use jobq::{Accepted, Draft, EnqueueOutcome, Error, ErrorKind, Expect, MAX_JSON_DEPTH, Result, Status, printable};
+use jobq::{
+    Accepted, Draft, EnqueueOutcome, Error, ErrorKind, Expect, MAX_JSON_DEPTH, NewJob, Result, Status, printable,
+};
 use serde::de::{self, MapAccess};
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,7 +13,6 @@ use serde_json::value::RawValue;
 
 use super::args::CommitArgs;
 use super::enqueue::read_input;
-use super::job_object::JobObject;
 use super::locate::Place;
 use super::output::{DIM, GREEN, Output, RED, YELLOW};
 use super::{Answer, Outcome};
@@ -95,7 +96,7 @@ fn fill(draft: &mut Draft, document: Document) -> Result<()> {
     }
     for (number, job) in document.jobs.into_iter().enumerate() {
         let at = |e: Error| e.context(format_args!("jobs[{number}]"));
-        JobObject::parse(job.get()).and_then(JobObject::into_job).and_then(|job| draft.enqueue(job)).map_err(at)?;
+        NewJob::from_json(job.get()).and_then(|job| draft.enqueue(job)).map_err(at)?;
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, NewJob, Queue, Result, St
 use serde_json::json;
 
 use super::args::{EnqueueArgs, SingleArgs};
-use super::job_object::{JobObject, time_at};
 use super::locate::Place;
 use super::output::{DIM, GREEN, Output, RED, YELLOW};
 use super::{Answer, Outcome};
@@ -56,7 +55,7 @@ fn with_options(mut job: NewJob, args: &SingleArgs, queue: &Queue) -> Result<New
         job = job.delay(delay);
     }
     if let Some(time) = &args.run_at {
-        job = job.run_at(time_at(time)?);
+        job = job.run_at_rfc3339(time)?;
     }
     if let Some(attempts) = args.max_attempts {
         job = job.max_attempts(attempts);
@@ -85,8 +84,7 @@ fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
         |number: usize, e: &Error| Error::new(e.kind(), format!("line {number}: {}; nothing was queued", e.message()));
     let mut jobs = Vec::with_capacity(lines.len());
     for (number, line) in &lines {
-        let job = JobObject::parse(line).and_then(JobObject::into_job);
-        jobs.push(job.map_err(|e| in_line(*number, &e))?);
+        jobs.push(NewJob::from_json(line).map_err(|e| in_line(*number, &e))?);
     }
     let answers = place.open()?.enqueue_many(jobs).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
         Some((number, _)) => in_line(*number, &e),

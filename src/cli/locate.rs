@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jobq::clock::{Clock as _, Millis, SystemClock};
-use jobq::{Error, ErrorKind, Queue, QueueOptions, Result};
+use jobq::{Error, ErrorKind, JobTypes, ProgramHandlers, Queue, QueueOptions, Registry, Result};
 
 use super::args::Global;
 use super::config::Config;
@@ -35,9 +35,20 @@ impl Place {
         self.open_with(false)
     }
 
+    /// The programs that handle jobs here.
+    pub(crate) fn programs(&self) -> Result<ProgramHandlers> {
+        Ok(ProgramHandlers::in_folder(QueueOptions::at(&self.db).handlers_folder()?))
+    }
+
+    /// The handlers a worker has here.
+    pub(crate) fn registry(&self) -> Result<Registry> {
+        Ok(Registry::builtin().with_programs(&self.programs()?))
+    }
+
     fn open_with(&self, recover: bool) -> Result<Queue> {
+        let types = JobTypes::builtin().with_programs(&self.programs()?);
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
-        let options = options.recover(recover);
+        let options = options.recover(recover).types(types);
         match &self.root {
             Some(root) => options.root(root).open(),
             None => options.open(),

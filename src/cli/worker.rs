@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use jobq::{Error, ErrorKind, Registry, Shutdown, Worker, WorkerOptions};
+use jobq::{Error, ErrorKind, Shutdown, Supervisor, Worker, WorkerOptions};
 
 use super::args::WorkerArgs;
 use super::lifecycle::Lifecycle;
@@ -11,8 +11,8 @@ use super::locate::Place;
 use super::output::{DIM, Output};
 use super::{Answer, Outcome};
 
-pub(super) fn run(args: &WorkerArgs, place: &Place, out: &Output, quiet: bool) -> Outcome {
-    let registry = Registry::builtin();
+pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &Output, quiet: bool) -> Outcome {
+    let registry = place.registry()?;
     let queue = Arc::new(place.open_as_it_is()?);
     let options = WorkerOptions {
         concurrency: args.concurrency,
@@ -23,6 +23,7 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, out: &Output, quiet: bool) -
         grace: args.grace,
         reconcile: !args.no_reconcile && place.config.reconcile_at_start,
         retention: place.config.retention.clone(),
+        supervisor: Some(supervisor),
     };
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = (args.drain && people && !quiet && std::io::stderr().is_terminal()).then(|| total(&queue)).transpose()?;

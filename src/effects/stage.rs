@@ -130,7 +130,7 @@ impl Files {
     }
 
     /// This process's stage folder, made when it is first needed.
-    fn stage_folder(&self) -> Result<&OwnedFd, FileError> {
+    pub(super) fn stage_folder(&self) -> Result<&OwnedFd, FileError> {
         let _one_at_a_time = self.stage.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = self.stage.folder.get() {
             return Ok(folder);

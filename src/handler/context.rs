@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::{HandlerError, Run, Stop, Verdict};
 use crate::effects::{FileError, Files, Sight, StageWriter, Staged};
 use crate::job::Job;
+use crate::programs::Link;
 use crate::queue::Queue;
 use crate::store::{Beat, Progress, Pulse, Store as _};
 
@@ -18,6 +19,7 @@ pub struct Context {
     pub(crate) run: Arc<Run>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) files: Arc<Files>,
+    pub(crate) programs: Option<Arc<Link>>,
     pub(crate) shutting_down: Arc<AtomicBool>,
     pub(crate) attempt: u32,
     pub(crate) correlation_id: Option<String>,
@@ -30,12 +32,14 @@ impl Context {
         run: Arc<Run>,
         queue: Arc<Queue>,
         files: Arc<Files>,
+        programs: Option<Arc<Link>>,
         shutting_down: Arc<AtomicBool>,
     ) -> Self {
         Self {
             run,
             queue,
             files,
+            programs,
             shutting_down,
             attempt: job.attempts,
             correlation_id: job.correlation_id.clone(),
@@ -156,7 +160,11 @@ impl Context {
 
     /// Stages content that comes bit by bit.
     pub fn stage_writer(&self) -> Result<StageWriter<'_>, FileError> {
-        self.files.stage(&self.run.lease, self.run.staged.fetch_add(1, Ordering::Relaxed))
+        self.files.stage(&self.run.lease, self.next_stage_number())
+    }
+
+    pub(crate) fn next_stage_number(&self) -> usize {
+        self.run.staged.fetch_add(1, Ordering::Relaxed)
     }
 
     /// What is at a path below the root now.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::{Context, Ended, Handler, HandlerError, Prepared};
 use crate::job::Job;
-use crate::payload::{JobTypes, Payload};
+use crate::payload::{JobTypes, MoreTypes, Payload};
 
 /// A handler without its types.
 pub(crate) trait AnyHandler: Send + Sync {
     fn run(&self, ctx: &Context, job: &Job) -> Result<Prepared, HandlerError>;
+    fn runs_programs(&self) -> bool;
     fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError>;
     fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError>;
 }
@@ -20,6 +21,10 @@ impl<H: Handler> AnyHandler for H {
         let payload: H::Payload = job.payload()?;
         payload.validate()?;
         Prepared::of(Handler::run(self, ctx, payload)?)
+    }
+
+    fn runs_programs(&self) -> bool {
+        Handler::runs_programs(self)
     }
 
     fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
@@ -35,7 +40,7 @@ impl<H: Handler> AnyHandler for H {
 /// worker that has one.
 #[derive(Clone, Default)]
 pub struct Registry {
-    handlers: HashMap<&'static str, Arc<dyn AnyHandler>>,
+    handlers: HashMap<String, Arc<dyn AnyHandler>>,
     types: JobTypes,
 }
 
@@ -56,7 +61,7 @@ impl Registry {
     #[must_use]
     pub fn with<H: Handler>(mut self, handler: H) -> Self {
         self.types = self.types.with::<H::Payload>();
-        self.handlers.insert(H::Payload::TYPE, Arc::new(handler));
+        self.handlers.insert(H::Payload::TYPE.to_owned(), Arc::new(handler));
         self
     }
 
@@ -64,6 +69,21 @@ impl Registry {
     #[must_use]
     pub fn knowing<P: Payload>(mut self) -> Self {
         self.types = self.types.with::<P>();
+        self
+    }
+
+    /// These handlers, and programs for types that are not known yet.
+    pub(crate) fn and(
+        mut self,
+        programs: impl IntoIterator<Item = (String, Arc<dyn AnyHandler>)>,
+        types: Arc<dyn MoreTypes>,
+    ) -> Self {
+        for (name, handler) in programs {
+            if !self.types.knows(&name) {
+                self.handlers.insert(name, handler);
+            }
+        }
+        self.types = self.types.and(types);
         self
     }
 
@@ -75,8 +95,8 @@ impl Registry {
 
     /// The types that can be run, sorted.
     #[must_use]
-    pub fn names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.handlers.keys().copied().collect();
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.handlers.keys().cloned().collect();
         names.sort_unstable();
         names
     }

@@ -1,8 +1,12 @@
 //! A job that a worker has: why it should stop, and how far it is.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustix::event::EventfdFlags;
 
 use crate::store::{Lease, Progress};
 
@@ -28,6 +32,12 @@ pub enum Stop {
 pub(crate) struct Run {
     pub(crate) lease: Lease,
     stop: AtomicU8,
+    /// Readable once there is a reason to stop, for those who wait for that and for
+    /// other things; made when it is first asked for.
+    stop_event: OnceLock<OwnedFd>,
+    /// Something that its handler has started lives. Such a job is not given up: what
+    /// lives could still do its work while another attempt does the same.
+    pub(crate) has_program: AtomicBool,
     /// Its end has been told, by its thread or, if the worker has given it up,
     /// without it: what its handler still returns is dropped.
     pub(crate) abandoned: AtomicBool,
@@ -79,6 +89,8 @@ impl Run {
         Self {
             lease,
             stop: AtomicU8::new(0),
+            stop_event: OnceLock::new(),
+            has_program: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             staged: AtomicUsize::new(0),
             weight: AtomicUsize::new(0),
@@ -89,11 +101,24 @@ impl Run {
 
     /// The first reason stays.
     pub(crate) fn tell_to_stop(&self, stop: Stop) {
-        let _ = self.stop.compare_exchange(0, stop as u8, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.stop.compare_exchange(0, stop as u8, Ordering::SeqCst, Ordering::SeqCst);
+        if let Some(event) = self.stop_event.get() {
+            let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Whoever has it must look at [`stop`](Run::stop) once more: a reason from before
+    /// is not told by it.
+    pub(crate) fn stop_event(&self) -> io::Result<&OwnedFd> {
+        if let Some(event) = self.stop_event.get() {
+            return Ok(event);
+        }
+        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(self.stop_event.get_or_init(|| event))
     }
 
     pub(crate) fn stop(&self) -> Option<Stop> {
-        match self.stop.load(Ordering::Acquire) {
+        match self.stop.load(Ordering::SeqCst) {
             1 => Some(Stop::Cancelled),
             2 => Some(Stop::TimedOut),
             3 => Some(Stop::Lost),

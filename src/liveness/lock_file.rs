@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -89,6 +90,12 @@ impl OwnerLock {
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, 0).map_err(at)?;
         Ok(started(&bytes))
+    }
+
+    /// The lock once more, for a process that keeps it for as long as it lives itself.
+    pub(crate) fn share(&self) -> Result<OwnedFd> {
+        let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot share {}: {e}", self.path.display()));
+        Ok(self.file.try_clone().map_err(at)?.into())
     }
 
     /// Removes the file, when nothing is claimed by this process any more.

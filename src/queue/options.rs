@@ -9,6 +9,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::effects::{Act, Watch};
 use crate::error::Result;
 use crate::payload::JobTypes;
+use crate::program_handlers::ProgramHandlers;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 /// Where a queue is and what its process knows.
@@ -106,21 +107,33 @@ impl QueueOptions {
         self
     }
 
+    /// Where the programs are that handle jobs of this queue, and their schemas:
+    /// `.jobq/handlers`, or `.jobq/<name>.d/handlers` beside a database of another
+    /// name or place.
+    pub fn handlers_folder(&self) -> Result<PathBuf> {
+        Ok(Place::of(self.db.clone(), false)?.handlers())
+    }
+
     /// Opens the queue.
     pub fn open(self) -> Result<Queue> {
         let place = Place::of(self.db, self.create)?;
+        let mut types = self.types;
+        // Whoever queues a job of a program's type judges it by its schema.
+        if !types.has_more() {
+            types = types.with_programs(&ProgramHandlers::in_folder(place.handlers()));
+        }
         let store = SqliteStore::open(SqliteOptions {
             path: place.db.clone(),
             wake: Some(place.state.join("wake")),
             create: self.create,
             busy_timeout: self.busy_timeout,
-            types: self.types.clone(),
+            types: types.clone(),
             clock: self.clock.clone(),
         })?;
         let root = place.root(self.root.as_deref(), &store)?;
         let Place { db, state, .. } = place;
         let ids = Mutex::new(ulid::Generator::new());
-        let (types, clock, committer) = (self.types, self.clock, Mutex::default());
+        let (clock, committer) = (self.clock, Mutex::default());
         let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
         // What cannot be applied stays visible; whoever opens goes on.
         if self.recover

@@ -38,6 +38,11 @@ impl Place {
         Ok(Self { db: folder.join(name), state: state_folder(&folder, name), home })
     }
 
+    /// Programs that handle jobs, and schemas.
+    pub(crate) fn handlers(&self) -> PathBuf {
+        self.state.join("handlers")
+    }
+
     /// The folder jobs may touch. One that is named when the queue is opened is
     /// put on record and holds for all who open it after that: what one process
     /// has accepted, another may have to apply.

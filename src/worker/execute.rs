@@ -189,6 +189,7 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         Arc::clone(run),
         Arc::clone(&shared.queue),
         Arc::clone(&shared.files),
+        shared.programs.clone(),
         Arc::clone(&shared.shutting_down),
     );
     if run.stop().is_some() {

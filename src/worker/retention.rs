@@ -61,7 +61,8 @@ impl Retention {
     /// Everything there is to look for.
     fn parts(&self, known: &JobTypes) -> VecDeque<Part> {
         let mut types: BTreeSet<&str> = self.types.keys().map(String::as_str).collect();
-        types.extend(known.names());
+        let known_names = known.names();
+        types.extend(known_names.iter().map(String::as_str));
         // Every process can commit.
         types.insert(WriteFiles::TYPE);
         let mut parts = VecDeque::new();

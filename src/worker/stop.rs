@@ -99,7 +99,7 @@ impl Dispatcher {
             }
         }
         if stopping.forced.is_some_and(|forced| now >= forced + OBEY) {
-            for running in running {
+            for running in running.into_iter().filter(|one| !one.run.has_program.load(Ordering::Acquire)) {
                 let _ = abandon(&self.shared, running, Step::Release);
             }
         } else if now >= stopping.said + SAY_AGAIN {

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::dispatch::Dispatcher;
@@ -24,6 +25,8 @@ pub(super) struct Upkeep {
     sweep_at: Instant,
     pub(super) retention: Sweep,
     beat_at: Instant,
+    /// When programs' supervisor is to hear of this worker again.
+    ping_at: Instant,
     /// Someone else has written: perhaps a cancel.
     pub(super) cancels: bool,
     /// When the next delayed job falls due.
@@ -46,6 +49,7 @@ impl Upkeep {
             sweep_at: now,
             retention: Sweep::new(now),
             beat_at: now,
+            ping_at: now,
             cancels: false,
             due_at: None,
             leases: LeaseWatch::default(),
@@ -82,7 +86,7 @@ impl Upkeep {
         let not_before = trouble.unwrap_or(now);
         let mut next =
             self.sweep_at.min(self.beat_at).min(self.retention.next).max(not_before).min(now + options.poll_interval);
-        next = self.due_at.map_or(next, |due| next.min(due));
+        next = self.due_at.map_or(next, |due| next.min(due)).min(self.ping_at);
         for running in shared.pool.running() {
             let times = [
                 running.run.progress_due().map(|due| due.max(not_before)),
@@ -102,6 +106,11 @@ impl Dispatcher {
             self.look();
         }
         self.watch_runs(now);
+        // Whatever becomes of the database: the worker lives.
+        if now >= self.upkeep.ping_at {
+            self.upkeep.ping_at = now + self.options.lease / 10;
+            self.shared.programs.iter().for_each(|link| link.ping());
+        }
         if self.trouble.until(now).is_some() {
             return Ok(());
         }
@@ -133,7 +142,7 @@ impl Dispatcher {
             self.upkeep.long_runs += usize::from(now.saturating_duration_since(running.started) >= STALE);
             let Some(deadline) = running.deadline().filter(|at| *at <= now) else { continue };
             running.run.tell_to_stop(Stop::TimedOut);
-            if now < given_up_at(deadline) {
+            if now < given_up_at(deadline) || running.run.has_program.load(Ordering::Acquire) {
                 continue;
             }
             let (job_id, job_type) = (running.job.id.clone(), running.job.job_type.clone());

@@ -56,13 +56,7 @@ impl<H: Harness> World<H> {
     }
 
     pub fn claim_as(&self, worker: &str, limit: u32) -> Vec<ClaimedJob> {
-        self.store
-            .claim(ClaimRequest {
-                owner: owner(worker),
-                types: draft::types().names().iter().map(ToString::to_string).collect(),
-                limit,
-            })
-            .unwrap()
+        self.store.claim(ClaimRequest { owner: owner(worker), types: draft::types().names(), limit }).unwrap()
     }
 
     /// The ids of what a claim takes, in its order.

@@ -63,7 +63,7 @@ pub fn claim(store: &SqliteStore, limit: u32) -> Vec<ClaimedJob> {
 }
 
 pub fn claim_request(limit: u32) -> ClaimRequest {
-    ClaimRequest { owner: owner("worker"), types: types().names().iter().map(|&name| name.to_owned()).collect(), limit }
+    ClaimRequest { owner: owner("worker"), types: types().names(), limit }
 }
 
 pub fn complete(store: &SqliteStore, job: &ClaimedJob) {

@@ -1,17 +1,18 @@
-//! Job objects: the lines of `--batch`.
+//! Job objects: jobs as JSON, in the lines of `jobq enqueue --batch`, in commit
+//! documents, and in what programs say.
 
-use std::time::SystemTime;
+use std::time::Duration;
 
-use jobq::{Error, NewJob, Result, Unique};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::args::duration;
+use crate::error::{Error, Result};
+use crate::new_job::{NewJob, Unique};
 
 /// Fields have the names of the columns; anything else is a mistake.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a job object with type and payload")]
-pub(crate) struct JobObject {
+struct JobObject {
     #[serde(rename = "type")]
     job_type: String,
     payload: Box<RawValue>,
@@ -29,12 +30,31 @@ pub(crate) struct JobObject {
     correlation_id: Option<String>,
 }
 
-impl JobObject {
-    pub(crate) fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|e| Error::invalid("job", e))
+impl NewJob {
+    /// A job as JSON: `{"type","payload"}` and any of `priority`, `idempotency_key`
+    /// (null: none), `unique`, `id`, `delay`, `run_at`, `max_attempts`, `timeout`,
+    /// `lane`, `waiting_on`, `correlation_id`. Other fields are an error.
+    ///
+    /// ```
+    /// let job = jobq::NewJob::from_json(r#"{"type":"send_mail","payload":{"to":"ada"},"delay":"10s"}"#)?;
+    /// assert!(jobq::NewJob::from_json(r#"{"type":"send_mail","payload":{},"dely":"10s"}"#).is_err());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn from_json(text: &str) -> Result<Self> {
+        let object: JobObject = serde_json::from_str(text).map_err(|e| Error::invalid("job", e))?;
+        object.into_job()
     }
 
-    pub(crate) fn into_job(self) -> Result<NewJob> {
+    /// Not before this time, in RFC 3339 with any offset: `2030-01-31T12:00:00Z`.
+    pub fn run_at_rfc3339(self, text: &str) -> Result<Self> {
+        let time: jiff::Timestamp =
+            text.parse().map_err(|_| Error::invalid("run_at", "is a time such as 2030-01-31T12:00:00Z"))?;
+        Ok(self.run_at(time.into()))
+    }
+}
+
+impl JobObject {
+    fn into_job(self) -> Result<NewJob> {
         let mut job = NewJob::raw(self.job_type, self.payload.get());
         if let Some(priority) = self.priority {
             job = job.priority(priority);
@@ -57,7 +77,7 @@ impl JobObject {
             job = job.delay(duration(delay).map_err(|e| Error::invalid("delay", e))?);
         }
         if let Some(time) = &self.run_at {
-            job = job.run_at(time_at(time)?);
+            job = job.run_at_rfc3339(time)?;
         }
         if let Some(attempts) = self.max_attempts {
             job = job.max_attempts(attempts);
@@ -78,11 +98,9 @@ impl JobObject {
     }
 }
 
-/// RFC 3339 with any offset.
-pub(crate) fn time_at(text: &str) -> Result<SystemTime> {
-    let time: jiff::Timestamp =
-        text.parse().map_err(|_| Error::invalid("run_at", "is a time such as 2030-01-31T12:00:00Z"))?;
-    Ok(time.into())
+/// `10s`, `5m`, `1h 30m`, `14d`.
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))
 }
 
 /// Absent means the type's own rule, null means no key at all.

@@ -1,0 +1,156 @@
+//! One process per run of a program: its parent, and by adoption the parent of all
+//! that the program leaves behind. It says how the program ended when nothing of
+//! it lives any more, and ends it when told to, or when nobody is left to tell.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
+
+use super::tree;
+use super::wire::{EndIt, Order, Report};
+
+/// What programs have between the polite signal and the other when their worker
+/// is gone: others wait for their jobs.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+/// How often orphans that have ended are buried while the program runs.
+const BURY: Duration = Duration::from_secs(5);
+/// How often a program that was asked to end is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a reaper has of its own.
+pub(super) struct Reaper {
+    pub(super) channel: OwnedFd,
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    /// Stands where the program is to find the line protocol, if it has one.
+    pub(super) protocol: Option<OwnedFd>,
+    pub(super) guard: OwnedFd,
+}
+
+impl Reaper {
+    /// Everything, from the order to the report.
+    pub(super) fn run(self) -> io::Result<()> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let mut channel = File::from(self.channel);
+        let order = Order::receive(&channel)?;
+        // Here and not in the child, so that a missing folder is not taken for a missing program.
+        if let Err(errno) = rustix::process::chdir(&order.folder) {
+            return channel.write_all(&Report::NoFolder(errno.raw_os_error()).encode());
+        }
+        let mut command = Command::new(&order.command[0]);
+        command
+            .args(&order.command[1..])
+            .env_clear()
+            .envs(order.environment)
+            .process_group(0)
+            .stdin(Stdio::from(self.stdin))
+            .stdout(Stdio::from(self.stdout))
+            .stderr(Stdio::from(self.stderr));
+        let started = command.spawn();
+        // The only copies of its pipes that are left are the program's own.
+        drop((command, self.protocol));
+        let pid = match started {
+            Ok(child) => Pid::from_child(&child),
+            Err(error) => return channel.write_all(&Report::NotStarted(error.raw_os_error().unwrap_or(0)).encode()),
+        };
+        let report = watch(pid, &mut channel, &self.guard)?;
+        channel.write_all(&report.encode())
+    }
+}
+
+/// What is known of the program.
+struct Watch {
+    program: Pid,
+    /// How it ended; what it has started may live on.
+    report: Option<Report>,
+    /// It was asked to end, and will be made to at this time.
+    end_at: Option<Instant>,
+}
+
+/// Until nothing lives that the program has started.
+fn watch(program: Pid, channel: &mut File, guard: &OwnedFd) -> io::Result<Report> {
+    let handle = rustix::process::pidfd_open(program, PidfdFlags::empty())?;
+    let mut watch = Watch { program, report: None, end_at: None };
+    let (mut has_worker, mut has_guard) = (true, true);
+    loop {
+        let wait = match watch.look()? {
+            Look::Over(report) => return Ok(report),
+            Look::Again(wait) => Timespec::try_from(wait).map_err(io::Error::other)?,
+        };
+        // What is closed would be ready for ever, and so would be the handle of what has ended.
+        let wanted =
+            [(watch.report.is_none(), handle.as_fd()), (has_worker, channel.as_fd()), (has_guard, guard.as_fd())];
+        let mut ready: Vec<PollFd<'_>> =
+            wanted.iter().filter(|(is, _)| *is).map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        match rustix::event::poll(&mut ready, Some(&wait)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let is_ready = |fd: BorrowedFd<'_>| {
+            ready.iter().any(|one| one.as_fd().as_raw_fd() == fd.as_raw_fd() && !one.revents().is_empty())
+        };
+        let (from_worker, from_guard) = (is_ready(channel.as_fd()), is_ready(guard.as_fd()));
+        if from_worker {
+            let mut request = [0; EndIt::SIZE];
+            has_worker = channel.read_exact(&mut request).is_ok();
+            watch.end_in(if has_worker { EndIt::decode(request).grace } else { ORPHAN_GRACE })?;
+        }
+        if from_guard {
+            has_guard = false;
+            watch.end_in(ORPHAN_GRACE)?;
+        }
+    }
+}
+
+enum Look {
+    Over(Report),
+    /// There may be something new after this time.
+    Again(Duration),
+}
+
+impl Watch {
+    fn end_in(&mut self, grace: Duration) -> io::Result<()> {
+        if self.end_at.is_none() {
+            tree::tell_all(Signal::TERM, &[])?;
+        }
+        let at = Instant::now().checked_add(grace);
+        self.end_at = [self.end_at, at].into_iter().flatten().min();
+        Ok(())
+    }
+
+    fn look(&mut self) -> io::Result<Look> {
+        let now = Instant::now();
+        let is_due = self.end_at.is_some_and(|at| at <= now);
+        if is_due {
+            tree::end_all(&[])?;
+        }
+        if self.report.is_none() {
+            self.report = tree::ended(self.program)?.map(report_of);
+        }
+        let Some(report) = self.report else {
+            return Ok(Look::Again(if is_due { LOOK } else { self.end_at.map_or(BURY, |at| at - now).min(BURY) }));
+        };
+        // What the program has left behind ends with it, unless all were asked to end and still have time to.
+        if self.end_at.is_none() {
+            tree::end_all(&[])?;
+        } else if !tree::below(rustix::process::getpid(), &[])?.is_empty() {
+            return Ok(Look::Again(LOOK));
+        }
+        Ok(Look::Over(report))
+    }
+}
+
+fn report_of(status: WaitStatus) -> Report {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Report::Exited(code),
+        (_, signal) => Report::Killed(signal.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,188 @@
+//! One run of a program, seen from the worker: its input goes in, its output comes
+//! out, it is ended if its job is to stop, and what came of it is told when nothing
+//! of it lives any more. One thread does all of that.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+
+use super::link::Link;
+use super::program::{Exit, Program, ProgramEnd};
+use super::tail::Tail;
+use super::wire::{EndIt, Report};
+
+/// Who a program is run for.
+pub(crate) trait Client {
+    /// Readable from the moment that [`wants_end`](Client::wants_end) has an answer.
+    fn wake(&self) -> BorrowedFd<'_>;
+    /// The program is to end, and has this long to do so, or its own grace.
+    fn wants_end(&self) -> Option<Option<Duration>>;
+    /// Something came over the line protocol. False when the program is to end.
+    fn heard(&mut self, bytes: &[u8]) -> bool;
+}
+
+/// Why there is no end to tell of.
+#[derive(Debug)]
+pub(crate) enum RunError {
+    /// The program could not be started.
+    NotStarted(io::Error),
+    /// The folder it was to run in cannot be entered.
+    NoFolder(io::Error),
+    /// There is no supervisor, or it ended.
+    Supervisor(io::Error),
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(
+    link: &Link,
+    program: &Program,
+    root: &Path,
+    client: &mut dyn Client,
+) -> Result<ProgramEnd, RunError> {
+    if program.has_zero_byte() {
+        let why = "a zero byte in its arguments or its environment";
+        return Err(RunError::NotStarted(io::Error::new(io::ErrorKind::InvalidInput, why)));
+    }
+    let started = link.start(program, root).map_err(RunError::Supervisor)?;
+    let mut run = Running {
+        input: &program.stdin,
+        stdin: Some(started.stdin),
+        stdout: Output::new(started.stdout, program.keep),
+        stderr: Output::new(started.stderr, program.keep),
+        protocol: started.protocol,
+        channel: started.channel,
+        grace: program.grace,
+        asked_to_end: false,
+    };
+    let report = run.follow(client).map_err(RunError::Supervisor)?;
+    let exit = match report {
+        Report::Exited(code) => Exit::Code(code),
+        Report::Killed(signal) => Exit::Signal(signal),
+        Report::NotStarted(errno) => return Err(RunError::NotStarted(io::Error::from_raw_os_error(errno))),
+        Report::NoFolder(errno) => return Err(RunError::NoFolder(io::Error::from_raw_os_error(errno))),
+    };
+    let ((stdout, stdout_cut), (stderr, stderr_cut)) = (run.stdout.tail.end(), run.stderr.tail.end());
+    Ok(ProgramEnd { exit, stdout, stderr, stdout_cut, stderr_cut })
+}
+
+struct Running<'p> {
+    /// What is still to be written.
+    input: &'p [u8],
+    stdin: Option<File>,
+    stdout: Output,
+    stderr: Output,
+    protocol: Option<File>,
+    channel: File,
+    grace: Duration,
+    asked_to_end: bool,
+}
+
+/// One output of the program, until it is closed.
+struct Output {
+    pipe: Option<File>,
+    tail: Tail,
+}
+
+impl Output {
+    fn new(pipe: File, keep: usize) -> Self {
+        Self { pipe: Some(pipe), tail: Tail::new(keep) }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> bool {
+        read(&mut self.pipe, buffer).is_some_and(|bytes| {
+            self.tail.push(bytes);
+            true
+        })
+    }
+}
+
+/// What there is to read; `None` when there is nothing now, or nothing any more.
+fn read<'b>(pipe: &mut Option<File>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    match pipe.as_mut()?.read(buffer) {
+        Ok(0) => *pipe = None,
+        Ok(count) => return Some(&buffer[..count]),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+        Err(_) => *pipe = None,
+    }
+    None
+}
+
+impl Running<'_> {
+    fn follow(&mut self, client: &mut dyn Client) -> io::Result<Report> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            if !self.asked_to_end
+                && let Some(grace) = client.wants_end()
+            {
+                self.end_it(grace.unwrap_or(self.grace));
+            }
+            let is_over = self.wait(client)?;
+            self.write();
+            self.stdout.read(&mut buffer);
+            self.stderr.read(&mut buffer);
+            self.listen(client, &mut buffer);
+            if is_over {
+                let report = self.report()?;
+                // Nobody writes any more but whom the program has given its pipes to: they are not waited for.
+                while self.stdout.read(&mut buffer) | self.stderr.read(&mut buffer) | self.listen(client, &mut buffer) {
+                }
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Until there is something to do. True when the reaper has said its last word.
+    fn wait(&self, client: &dyn Client) -> io::Result<bool> {
+        let mut wanted = vec![(self.channel.as_fd(), PollFlags::IN)];
+        if !self.asked_to_end {
+            wanted.push((client.wake(), PollFlags::IN));
+        }
+        wanted.extend(self.stdin.iter().map(|pipe| (pipe.as_fd(), PollFlags::OUT)));
+        let outputs = [&self.stdout.pipe, &self.stderr.pipe, &self.protocol];
+        wanted.extend(outputs.into_iter().flatten().map(|pipe| (pipe.as_fd(), PollFlags::IN)));
+        let mut ready: Vec<_> = wanted.into_iter().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+        match rustix::event::poll(&mut ready, None) {
+            Ok(_) | Err(Errno::INTR) => Ok(!ready[0].revents().is_empty()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// A program that does not read its input is not made to.
+    fn write(&mut self) {
+        let Some(stdin) = &mut self.stdin else { return };
+        match stdin.write(self.input) {
+            Ok(count) => self.input = &self.input[count..],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return,
+            Err(_) => self.input = &[],
+        }
+        if self.input.is_empty() {
+            self.stdin = None;
+        }
+    }
+
+    fn listen(&mut self, client: &mut dyn Client, buffer: &mut [u8]) -> bool {
+        let Some(bytes) = read(&mut self.protocol, buffer) else { return false };
+        if !client.heard(bytes) {
+            self.protocol = None;
+            self.end_it(Duration::ZERO);
+        }
+        true
+    }
+
+    fn end_it(&mut self, grace: Duration) {
+        self.asked_to_end = true;
+        // If it cannot be told, the reaper has just said its last word, or is no more.
+        let _ = self.channel.write_all(&EndIt { grace }.encode());
+    }
+
+    fn report(&mut self) -> io::Result<Report> {
+        let mut bytes = [0; Report::SIZE];
+        self.channel.read_exact(&mut bytes)?;
+        Report::decode(bytes).ok_or_else(|| io::Error::other("a report that nobody understands"))
+    }
+}

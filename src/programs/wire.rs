@@ -1,0 +1,199 @@
+//! What worker, supervisor and reapers tell each other.
+//!
+//! ```text
+//! worker ──link──► supervisor      a run's descriptors, or one byte: "I am alive"
+//! worker ◄channel► reaper          what to run; "end it"; how it ended
+//! supervisor ─guard─► reaper       nothing: it closes, and that says "end it"
+//! ```
+//!
+//! All of it is between a program and copies of itself, so there are no versions.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+
+/// channel, stdin, stdout, stderr, and the line protocol if the program has one.
+const MOST_DESCRIPTORS: usize = 5;
+
+/// What comes over the link.
+pub(super) enum Message {
+    /// A run: its channel and the descriptors of its program.
+    Run(Vec<OwnedFd>),
+    Ping,
+    /// The worker is gone.
+    End,
+}
+
+pub(super) fn send_run(link: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    rustix::net::sendmsg(link, &[IoSlice::new(b"R")], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Never waits: a supervisor that does not read has enough of them.
+pub(super) fn send_ping(link: impl AsFd) {
+    let _ = rustix::net::send(link, b"P", SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}
+
+pub(super) fn receive(link: impl AsFd) -> io::Result<Message> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = rustix::net::recvmsg(link, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(passed) = message {
+            descriptors.extend(passed);
+        }
+    }
+    Ok(match (received.bytes, byte) {
+        (0, _) => Message::End,
+        (_, [b'R']) => Message::Run(descriptors),
+        _ => Message::Ping,
+    })
+}
+
+/// What a reaper is to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) folder: PathBuf,
+    pub(super) command: Vec<OsString>,
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+impl Order {
+    /// Fields end with a zero byte, which none of them can contain.
+    pub(super) fn send(&self, mut channel: impl Write) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut field = |text: &OsStr| {
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+        };
+        field(self.folder.as_os_str());
+        field(self.command.len().to_string().as_ref());
+        self.command.iter().for_each(|argument| field(argument));
+        for (name, value) in &self.environment {
+            field(name);
+            field(value);
+        }
+        channel.write_all(&u32::try_from(bytes.len()).map_err(io::Error::other)?.to_le_bytes())?;
+        channel.write_all(&bytes)
+    }
+
+    pub(super) fn receive(mut channel: impl Read) -> io::Result<Self> {
+        let mut length = [0; 4];
+        channel.read_exact(&mut length)?;
+        let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+        channel.read_exact(&mut bytes)?;
+        let broken = || io::Error::new(io::ErrorKind::InvalidData, "a broken order");
+        let mut fields = bytes.strip_suffix(&[0]).ok_or_else(broken)?.split(|byte| *byte == 0);
+        let mut next = || fields.next().map(|field| OsString::from_vec(field.to_vec()));
+        let folder = next().ok_or_else(broken)?.into();
+        let count = next().and_then(|count| count.to_str()?.parse::<usize>().ok()).ok_or_else(broken)?;
+        let command = (0..count).map(|_| next()).collect::<Option<Vec<_>>>().ok_or_else(broken)?;
+        let mut environment = Vec::new();
+        while let Some(name) = next() {
+            environment.push((name, next().ok_or_else(broken)?));
+        }
+        Ok(Self { folder, command, environment })
+    }
+}
+
+/// What a worker asks of a reaper once its program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EndIt {
+    /// How long the program has from the polite signal to the other.
+    pub(super) grace: Duration,
+}
+
+impl EndIt {
+    pub(super) const SIZE: usize = 8;
+
+    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+        u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX).to_le_bytes()
+    }
+
+    pub(super) fn decode(bytes: [u8; Self::SIZE]) -> Self {
+        Self { grace: Duration::from_millis(u64::from_le_bytes(bytes)) }
+    }
+}
+
+/// The last word of a reaper: nothing of the program lives any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    Exited(i32),
+    Killed(i32),
+    /// It could not be started, by this error of the system.
+    NotStarted(i32),
+    /// The folder it was to be started in cannot be entered.
+    NoFolder(i32),
+}
+
+impl Report {
+    pub(super) const SIZE: usize = 5;
+
+    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+        let (kind, number) = match self {
+            Self::Exited(code) => (b'X', code),
+            Self::Killed(signal) => (b'K', signal),
+            Self::NotStarted(errno) => (b'N', errno),
+            Self::NoFolder(errno) => (b'D', errno),
+        };
+        let mut bytes = [kind; Self::SIZE];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: [u8; Self::SIZE]) -> Option<Self> {
+        let [kind, number @ ..] = bytes;
+        let number = i32::from_le_bytes(number);
+        match kind {
+            b'X' => Some(Self::Exited(number)),
+            b'K' => Some(Self::Killed(number)),
+            b'N' => Some(Self::NotStarted(number)),
+            b'D' => Some(Self::NoFolder(number)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_arrives_as_it_was_given() {
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let order = Order {
+            folder: "/some where".into(),
+            command: vec![text(b"sh"), text(b""), text(b"a\xff=\n")],
+            environment: vec![(text(b"EMPTY"), text(b"")), (text(b"A"), text(b"x=y"))],
+        };
+        let mut bytes = Vec::new();
+        order.send(&mut bytes).unwrap();
+        assert_eq!(Order::receive(&bytes[..]).unwrap(), order);
+        assert!(Order::receive(&bytes[..bytes.len() - 1]).is_err(), "cut short");
+    }
+
+    #[test]
+    fn reports_and_requests_arrive_as_they_were_given() {
+        for report in [Report::Exited(0), Report::Killed(9), Report::NotStarted(2), Report::NoFolder(-1)] {
+            assert_eq!(Report::decode(report.encode()), Some(report));
+        }
+        let end = EndIt { grace: Duration::from_millis(1234) };
+        assert_eq!(EndIt::decode(end.encode()), end);
+    }
+}

@@ -144,6 +144,7 @@ impl Watch {
         } else if !tree::below(rustix::process::getpid(), &[])?.is_empty() {
             return Ok(Look::Again(LOOK));
         }
+        tree::bury();
         Ok(Look::Over(report))
     }
 }

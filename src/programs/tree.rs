@@ -89,6 +89,11 @@ pub(super) fn end_all(spared: &[Pid]) -> io::Result<()> {
     }
 }
 
+/// Takes note of children that have ended, so that nobody takes them for living.
+pub(super) fn bury() {
+    while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+}
+
 /// How the child ended, once it has. Others that ended are buried on the way.
 pub(super) fn ended(child: Pid) -> Result<Option<rustix::process::WaitStatus>, Errno> {
     loop {

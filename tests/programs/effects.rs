@@ -1,0 +1,89 @@
+//! Files that programs declare: decided and applied like those of any handler.
+
+use jobq::{NewJob, ReconcileOptions, Status};
+
+use super::harness::{Place, assert_failed};
+
+fn put(from: &str, to: &str) -> String {
+    format!("echo '{{\"put\":\"{to}\",\"from\":\"{from}\"}}' >&$JOBQ_FD\n")
+}
+
+#[test]
+fn declared_files_are_put_and_removed_and_reconciled() {
+    let place = Place::new();
+    std::fs::write(place.path("old.txt"), "old").unwrap();
+    place.handler(
+        "work",
+        &(r#"mkdir "$JOBQ_STAGE/deep"; printf new > "$JOBQ_STAGE/deep/x"; printf tool > "$JOBQ_STAGE/tool"; chmod 755 "$JOBQ_STAGE/tool"
+"#
+        .to_owned()
+            + &put("deep/x", "out/x.txt")
+            + &put("tool", "bin/tool")
+            + "echo '{\"remove\":\"old.txt\"}' >&$JOBQ_FD; printf own > by_itself.txt"),
+    );
+    let job = place.run_once("work", "{}");
+    assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
+    assert_eq!(place.read("out/x.txt"), "new");
+    assert!(!place.path("old.txt").exists());
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(place.path("bin/tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    place.assert_no_litter();
+    // Three effects are on record; what it wrote by itself is its own affair.
+    std::fs::write(place.path("out/x.txt"), "damaged").unwrap();
+    let mut found = Vec::new();
+    let sums = place.queue.reconcile(&ReconcileOptions::default(), |difference, _| {
+        found.extend(difference.map(|difference| difference.path.clone()));
+        true
+    });
+    assert_eq!(sums.unwrap().checked, 3);
+    assert_eq!(found, ["out/x.txt"]);
+}
+
+#[test]
+fn nothing_happens_to_files_unless_the_program_says_it_went_well() {
+    let place = Place::new();
+    place.handler("fails", &format!("printf x > \"$JOBQ_STAGE/x\"\n{}exit 65", put("x", "x.txt")));
+    assert_failed(&place.run_once("fails", "{}"), &["exit code 65"]);
+    assert!(!place.path("x.txt").exists());
+    place.assert_no_litter();
+}
+
+#[test]
+fn only_plain_files_of_the_stage_folder_are_taken() {
+    let place = Place::new();
+    std::fs::write(place.path("outside"), "outside").unwrap();
+    let cases = [
+        ("true", "is not in the stage folder"),
+        ("ln -s \"$JOBQ_ROOT/outside\" \"$JOBQ_STAGE/x\"", "symbolic link"),
+        ("ln \"$JOBQ_ROOT/outside\" \"$JOBQ_STAGE/x\"", "another name"),
+        ("mkfifo \"$JOBQ_STAGE/x\"", "a FIFO"),
+        ("mkdir \"$JOBQ_STAGE/x\"", "a folder"),
+    ];
+    for (number, (make, word)) in cases.into_iter().enumerate() {
+        place.handler("makes", &format!("{make}\n{}", put("x", "taken")));
+        let job = place.run_once("makes", &format!("{{\"n\":{number}}}"));
+        assert_failed(&job, &[word]);
+        assert!(!place.path("taken").exists());
+    }
+    place.handler("linked_folder", &format!("ln -s \"$JOBQ_ROOT\" \"$JOBQ_STAGE/d\"\n{}", put("d/outside", "taken")));
+    assert_eq!(place.run_once("linked_folder", "{}").status, Status::Failed);
+    place.handler("twice", &format!("printf x > \"$JOBQ_STAGE/x\"\n{}{}", put("x", "a"), put("x", "b")));
+    assert_failed(&place.run_once("twice", "{}"), &["named before"]);
+    assert!(!place.path("a").exists(), "all or nothing");
+    assert_eq!(place.read("outside"), "outside");
+    place.assert_no_litter();
+}
+
+#[test]
+fn a_path_that_another_job_holds_is_waited_for() {
+    let place = Place::new();
+    place.handler("puts", &format!("printf new > \"$JOBQ_STAGE/x\"\n{}", put("x", "x.txt")));
+    // Two of them at the same path at once: both end well, one after the other.
+    let ids: Vec<_> = (0..6).map(|n| place.enqueue(NewJob::raw("puts", format!("{{\"n\":{n}}}")))).collect();
+    place.drain();
+    for id in ids {
+        let job = place.job(&id);
+        assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
+    }
+    assert_eq!(place.read("x.txt"), "new");
+}

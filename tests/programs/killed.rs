@@ -1,0 +1,96 @@
+//! Whoever of those who watch over a program is killed or frozen: the program ends,
+//! and no other attempt begins before it has.
+
+use jobq::{NewJob, Status};
+use rustix::process::Signal;
+
+use super::harness::{Place, lives, parent_of, until};
+
+/// The first attempt hangs, with a child that got away and does not listen. A later
+/// one looks whether anything of the first is left.
+const ONE_AFTER_THE_OTHER: &str = r#"
+if [ -s away ]; then
+  for name in away all; do
+    if kill -0 $(cat $name) 2>/dev/null; then echo "$name overlaps" >> overlap; fi
+  done
+  exit 0
+fi
+setsid sh -c 'trap "" TERM; echo $$ > away; while :; do sleep 0.05; done' &
+while ! [ -s away ]; do sleep 0.01; done
+echo $$ > all
+sleep 1000
+"#;
+
+fn place() -> (Place, String) {
+    let place = Place::new();
+    place.handler("hangs", ONE_AFTER_THE_OTHER);
+    let id = place.enqueue(NewJob::raw("hangs", "{}").max_attempts(5));
+    (place, id)
+}
+
+fn assert_ends_well(place: &Place, id: &str) {
+    let job = place.wait_until_finished(id);
+    assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
+    assert!(!place.path("overlap").exists(), "{}", place.read("overlap"));
+    assert!(!lives(place.pid("away")) && !lives(place.pid("all")));
+}
+
+#[test]
+fn nothing_survives_a_worker_that_is_killed() {
+    let (place, id) = place();
+    let worker = place.worker(&[]);
+    place.wait_for_file("all");
+    let successor = place.worker(&[]);
+    worker.signal(Signal::KILL);
+    until("all of it is dead", || !lives(place.pid("away")) && !lives(place.pid("all")));
+    assert_ends_well(&place, &id);
+    successor.stop();
+}
+
+#[test]
+fn a_frozen_worker_loses_its_programs_before_its_jobs() {
+    let (place, id) = place();
+    let worker = place.worker(&["--lease", "2s"]);
+    place.wait_for_file("all");
+    worker.signal(Signal::STOP);
+    let successor = place.worker(&["--lease", "2s"]);
+    assert_ends_well(&place, &id);
+    worker.signal(Signal::CONT);
+    worker.stop();
+    successor.stop();
+}
+
+#[test]
+fn a_supervisor_that_is_killed_takes_its_programs_along_and_is_replaced() {
+    let (place, id) = place();
+    let worker = place.worker(&[]);
+    let program = place.pid("all");
+    let supervisor = parent_of(parent_of(program));
+    assert_eq!(parent_of(supervisor), worker.pid());
+    rustix::process::kill_process(supervisor, Signal::KILL).unwrap();
+    assert_ends_well(&place, &id);
+    worker.stop();
+}
+
+#[test]
+fn a_reaper_that_is_killed_leaves_nothing_behind() {
+    let (place, id) = place();
+    let worker = place.worker(&[]);
+    let reaper = parent_of(place.pid("all"));
+    rustix::process::kill_process(reaper, Signal::KILL).unwrap();
+    assert_ends_well(&place, &id);
+    worker.stop();
+}
+
+#[test]
+fn a_supervisor_goes_with_its_worker() {
+    let place = Place::new();
+    place.handler("short", "ps -o ppid= -p $PPID | tr -d ' ' > supervisor");
+    let worker = place.worker(&[]);
+    let id = place.enqueue_once("short", "{}");
+    assert_eq!(place.wait_until_finished(&id).status, Status::Completed);
+    let supervisor = place.pid("supervisor");
+    assert!(lives(supervisor));
+    worker.stop();
+    assert!(!lives(supervisor));
+}

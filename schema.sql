@@ -1,4 +1,4 @@
--- jobq schema, version 3.
+-- jobq schema, version 4.
 --
 -- This file is the only copy of the schema and the contract for programs in
 -- any language. It needs nothing beyond a stock SQLite 3.37.
@@ -28,7 +28,7 @@ CREATE TABLE jobq_meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '3');
+INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '4');
 
 -- ---------------------------------------------------------------------------
 -- jobs: one row per job, whatever its type. Adding a type never changes this.
@@ -270,6 +270,22 @@ CREATE TABLE owners (
     -- The file this process keeps locked while it lives, beside the database.
     lock_file  TEXT    NOT NULL,
     started_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- ---------------------------------------------------------------------------
+-- type_pauses: types of which no job is claimed for now, because the handler
+-- of one of them was told to wait (a rate limit). At most one row per type, and
+-- hardly ever any: a claim reads them all. Jobs of a paused type keep their gate;
+-- decided ones are applied as always.
+-- ---------------------------------------------------------------------------
+CREATE TABLE type_pauses (
+    type   TEXT    NOT NULL PRIMARY KEY,
+    -- A pause is an hour at most. One that ends later than that from now was
+    -- written by a clock that has since been set back: it is not believed.
+    until  INTEGER NOT NULL,
+    since  INTEGER NOT NULL,
+    -- The error that asked for it.
+    reason TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- ---------------------------------------------------------------------------

@@ -44,7 +44,9 @@ pub trait Store: Send + Sync {
     /// for correctness. Returns how many were looked at.
     fn admit(&self) -> Result<usize>;
 
-    /// Takes up to `limit` claimable jobs, best first.
+    /// Takes up to `limit` claimable jobs, best first; none of a type that is
+    /// paused, and of one that has a limit no more than may run at once, whoever
+    /// runs the others.
     fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedJob>>;
 
     /// Takes decided jobs that nobody owns, to be applied.
@@ -72,7 +74,7 @@ pub trait Store: Send + Sync {
 
     /// What a worker that runs these types could do now, and when there will
     /// be more. Takes no lock.
-    fn outlook(&self, types: &[String]) -> Result<Outlook>;
+    fn outlook(&self, types: &[String], limits: &Limits) -> Result<Outlook>;
 
     /// The types of jobs that could run now if someone knew how.
     fn waiting_types(&self) -> Result<Vec<String>>;

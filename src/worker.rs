@@ -35,7 +35,7 @@ mod trouble;
 mod upkeep;
 mod wake;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -77,6 +77,9 @@ pub struct WorkerOptions {
     /// Who sees to it that programs which handlers run end with their job. Without
     /// one, types that run programs are left to other workers.
     pub supervisor: Option<Supervisor>,
+    /// How many jobs of a type may run at once, counted over all workers of the
+    /// database: this one claims no more. Types that are not named have no limit.
+    pub limits: BTreeMap<String, u32>,
 }
 
 impl Default for WorkerOptions {
@@ -91,6 +94,7 @@ impl Default for WorkerOptions {
             reconcile: false,
             retention: Retention::default(),
             supervisor: None,
+            limits: BTreeMap::new(),
         }
     }
 }
@@ -144,6 +148,9 @@ impl Worker {
         }
         if options.lease < SHORTEST_LEASE {
             return Err(Error::invalid("lease", format_args!("must be at least {SHORTEST_LEASE:?}")));
+        }
+        if let Some(name) = options.limits.iter().find(|(_, limit)| **limit == 0).map(|(name, _)| name) {
+            return Err(Error::invalid(format!("limits.{name}"), "must be at least 1"));
         }
         let names = registry.names();
         if let Some(name) = names.iter().find(|name| !queue.types().knows(name)) {

@@ -30,7 +30,12 @@ fn open(folder: &std::path::Path) -> Queue {
 }
 
 fn claim(queue: &Queue, lock: &OwnerLock) -> Vec<jobq::store::ClaimedJob> {
-    let request = ClaimRequest { owner: lock.owner().clone(), types: vec!["work".into()], limit: 10 };
+    let request = ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["work".into()],
+        limit: 10,
+        limits: jobq::store::Limits::new(),
+    };
     queue.store().claim(request).unwrap()
 }
 

@@ -37,7 +37,12 @@ fn application(folder: &tempfile::TempDir) -> Connection {
 
 /// Claims the one ready job and completes it with this result.
 fn complete_next(queue: &Queue, lock: &OwnerLock, result: &str) -> String {
-    let request = ClaimRequest { owner: lock.owner().clone(), types: vec!["sum".into()], limit: 1 };
+    let request = ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["sum".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     let claimed = queue.store().claim(request).unwrap().remove(0);
     let id = claimed.lease.id.clone();
     let completion = Completion { lease: claimed.lease, result: Some(result.into()), follow_ups: Vec::new() };

@@ -62,7 +62,12 @@ fn eight_processes_claim_every_job_exactly_once() {
         assert_eq!((row.status, row.attempts, row.token), (Status::Claimed, 1, 1), "{}", row.id);
         assert_eq!(row.locked_by.as_ref(), claimed_by.get(&row.id), "{}", row.id);
     }
-    let nothing = store.claim(ClaimRequest { owner: owner("late"), types: vec![JOB_TYPE.to_owned()], limit: 1 });
+    let nothing = store.claim(ClaimRequest {
+        owner: owner("late"),
+        types: vec![JOB_TYPE.to_owned()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    });
     assert!(nothing.unwrap().is_empty());
 }
 
@@ -120,7 +125,12 @@ fn claim_my_share(store: &SqliteStore, name: &str) {
     assert_eq!(stdin().lines().next().unwrap().unwrap(), "go");
     let mut ids = String::new();
     for number in 0..CLAIMS_EACH {
-        let request = ClaimRequest { owner: owner(name), types: vec![JOB_TYPE.to_owned()], limit: 1 };
+        let request = ClaimRequest {
+            owner: owner(name),
+            types: vec![JOB_TYPE.to_owned()],
+            limit: 1,
+            limits: jobq::store::Limits::new(),
+        };
         let claimed = store.claim(request).unwrap();
         // There are exactly as many jobs as claims, so none comes back empty.
         assert_eq!(claimed.len(), 1, "claim {number} of {name}");

@@ -60,8 +60,12 @@ impl Ours {
     pub fn drain(&self, batch: u32) -> usize {
         let mut done = 0;
         loop {
-            let request =
-                ClaimRequest { owner: self.lock.owner().clone(), types: vec!["noop".to_owned()], limit: batch };
+            let request = ClaimRequest {
+                owner: self.lock.owner().clone(),
+                types: vec!["noop".to_owned()],
+                limit: batch,
+                limits: jobq::store::Limits::new(),
+            };
             let claimed = self.queue.store().claim(request).unwrap();
             if claimed.is_empty() {
                 return done;

@@ -10,7 +10,7 @@ use crate::liveness::{self, Verdict};
 use crate::queue::Queue;
 use crate::state::Status;
 use crate::store::{
-    Application, ClaimedJob, HeldLease, LapsedLease, Lease, Reclaim, Settled, Started, Step, Store as _,
+    Application, ClaimedJob, HeldLease, LapsedLease, Lease, Limits, Reclaim, Settled, Started, Step, Store as _,
 };
 
 /// Applied in one transaction: the folders they touch are synced once for all of
@@ -37,7 +37,7 @@ impl Queue {
     pub fn roll_forward(&self) -> Result<usize> {
         let mut applied = self.known_committer().map_or(0, |own| self.settle_doubts(&own, Seen::Read));
         self.free_decided()?;
-        if self.store().outlook(&[])?.decided {
+        if self.store().outlook(&[], &Limits::new())?.decided {
             applied += self.apply_free(&*self.committer()?)?;
         }
         let own = self.known_committer().map_or(String::new(), |own| own.owner().locked_by.clone());

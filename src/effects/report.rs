@@ -24,8 +24,7 @@ pub(super) fn report(
     match trouble {
         Trouble::Later(error) => later(&error, afresh),
         Trouble::Conflict(conflict) if done.is_empty() => {
-            let failure =
-                Failure { code: "conflict".into(), message: conflict.message, details: Some(conflict.details) };
+            let failure = Failure::new("conflict", conflict.message).with_details(conflict.details);
             ApplyReport::Conflict { failure, applied: Vec::new() }
         }
         Trouble::Conflict(conflict) => partial(effects, done, conflict),
@@ -55,7 +54,7 @@ fn partial(effects: &[PlannedEffect], mut done: Vec<(usize, FileStamp)>, conflic
     let mut details = conflict.details;
     details["on_disk"] = json!(on_disk);
     details["not_done"] = json!(not_done);
-    let failure = Failure { code: "partial".into(), message, details: Some(details) };
+    let failure = Failure::new("partial", message).with_details(details);
     ApplyReport::Conflict { failure, applied: done }
 }
 

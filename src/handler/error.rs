@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::effects::FileError;
 use crate::error::{Error, ErrorKind};
-use crate::store::Failure;
+use crate::store::{Failure, LONGEST_PAUSE};
 
 /// Why an attempt did not succeed, and whether another one might.
 ///
@@ -71,6 +71,42 @@ impl HandlerError {
     pub fn with_details(mut self, details: serde_json::Value) -> Self {
         self.failure.details = Some(details);
         self
+    }
+
+    /// What this attempt leaves although it failed, as the job's `result`: an answer
+    /// that was paid for and cannot be used, say. It stays until a later attempt has
+    /// one. Like the pause, it is for errors that are retried or permanent.
+    #[must_use]
+    pub fn with_result(mut self, result: impl Into<serde_json::Value>) -> Self {
+        let result = result.into();
+        // Null is nothing, as it is in an outcome.
+        self.failure.result = (!result.is_null()).then(|| result.to_string().into());
+        self
+    }
+
+    /// No job of this type is claimed for that long, by any worker of the database:
+    /// the others would only hear the same. An hour at most; what is longer is
+    /// cut, and a pause that is there and longer stays as it is. What runs goes on,
+    /// and what is decided is applied.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use jobq::HandlerError;
+    /// // The service has answered 429, and to come back in a minute.
+    /// let wait = Duration::from_secs(60);
+    /// let error = HandlerError::retry("too many requests").with_code("rate_limited").after(wait).pausing_type(wait);
+    /// assert_eq!(error.type_pause(), Some(wait));
+    /// ```
+    #[must_use]
+    pub fn pausing_type(mut self, pause: Duration) -> Self {
+        self.failure.pause = Some(pause.min(LONGEST_PAUSE));
+        self
+    }
+
+    /// For how long the job's type is to be paused.
+    #[must_use]
+    pub fn type_pause(&self) -> Option<Duration> {
+        self.failure.pause
     }
 
     /// When to try again, if not after the usual wait.

@@ -1,6 +1,8 @@
 //! What goes into the verbs of a job's life and what comes out.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +110,12 @@ pub struct ClaimRequest {
     pub types: Vec<String>,
     /// How many at most.
     pub limit: u32,
+    /// How many of a type may run at once, in all processes together.
+    pub limits: Limits,
 }
+
+/// How many jobs of a type may run at once; types that are not named have no limit.
+pub type Limits = BTreeMap<String, u32>;
 
 /// The right to work on a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,7 +169,10 @@ pub enum Pulse {
     Lost,
 }
 
-/// Why an attempt failed.
+/// The longest that a type can be paused at a time.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// Why an attempt failed, and what it leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// A word for programs: `invalid_input`, `job_timeout`, `handler_error` …
@@ -172,12 +182,25 @@ pub struct Failure {
     /// Anything more, as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
+    /// JSON for the `result` column; what is there stays if there is none.
+    #[serde(skip)]
+    pub result: Option<Arc<str>>,
+    /// For how long no job of this type is claimed; [`LONGEST_PAUSE`] at most.
+    #[serde(skip)]
+    pub pause: Option<Duration>,
 }
 
 impl Failure {
     /// A failure without details.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), details: None }
+        Self { code: code.into(), message: message.into(), details: None, result: None, pause: None }
+    }
+
+    /// The same, with something for programs.
+    #[must_use]
+    pub fn with_details(mut self, details: serde_json::Value) -> Self {
+        self.details = Some(details);
+        self
     }
 
     /// As the `last_error` column has it.

@@ -109,6 +109,8 @@ pub struct Stats {
     pub outstanding: Vec<Outstanding>,
     /// … and since when, of each type, the longest?
     pub oldest_pending: Vec<OldestPending>,
+    /// … and of which types is nothing claimed for now?
+    pub paused: Vec<PausedType>,
     /// What failed and why?
     pub failed: Vec<FailedGroup>,
     /// Is anything stuck?
@@ -123,6 +125,39 @@ pub struct Stats {
     pub duplicates: i64,
     /// What ran in the last hour?
     pub last_hour: Vec<RecentGroup>,
+    /// What did jobs cost, as far as their results say so?
+    pub costs: Vec<CostGroup>,
+}
+
+/// A type of which no job is claimed until a time: the handler of one was told to
+/// wait.
+#[derive(Clone, Debug, Serialize)]
+pub struct PausedType {
+    /// The type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Until when.
+    pub until: String,
+    /// When that was found out.
+    pub since: String,
+    /// The error that asked for it.
+    pub reason: Option<String>,
+}
+
+/// What kept jobs of a type cost, completed and failed ones: the sum of
+/// `total_cost_usd` in their results. There is none for types whose newest results
+/// have no such number.
+#[derive(Clone, Debug, Serialize)]
+pub struct CostGroup {
+    /// Their type.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// How many said what they cost.
+    pub jobs: i64,
+    /// There may be more: the newest are looked at, up to a bound.
+    pub at_least: bool,
+    /// The sum.
+    pub total_cost_usd: f64,
 }
 
 /// Unfinished jobs of one kind.

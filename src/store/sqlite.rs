@@ -6,6 +6,7 @@
 //! writer      group commit: one transaction, one fsync for all who wait
 //! tx, row     what every verb works with; rows as values
 //! gates       why a pending job is not running, and what opens
+//! pauses, limits   why one that could run is not claimed, although it is ready
 //! lease       the token check, and the one way a claimed job ends
 //! health      the database as `doctor` sees it
 //! enqueue … prune   the verbs
@@ -18,6 +19,7 @@ mod claim;
 mod commit;
 mod complete;
 mod connection;
+mod costs;
 mod decide;
 mod enqueue;
 mod events;
@@ -27,8 +29,10 @@ mod gates;
 mod health;
 mod heartbeat;
 mod lease;
+mod limits;
 mod outlook;
 mod owners;
+mod pauses;
 mod plans;
 mod prune;
 mod query;
@@ -58,9 +62,9 @@ use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
     AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob,
-    Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Outlook, Owner,
-    PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, RepairJob, Requeued, Settled,
-    Stats, Step, Store, Suspicion,
+    Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Limits, Outlook,
+    Owner, PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, RepairJob, Requeued,
+    Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -251,9 +255,9 @@ impl Store for SqliteStore {
         self.writer.write("forget owners", move |tx| owners::forget(tx, &locked_by))
     }
 
-    fn outlook(&self, types: &[String]) -> Result<Outlook> {
+    fn outlook(&self, types: &[String], limits: &Limits) -> Result<Outlook> {
         let now = self.writer.context().clock.now();
-        self.readers.read(|conn| outlook::outlook(conn, types, now))
+        self.readers.read(|conn| outlook::outlook(conn, types, limits, now))
     }
 
     fn waiting_types(&self) -> Result<Vec<String>> {
@@ -304,7 +308,8 @@ impl Store for SqliteStore {
     }
 
     fn get(&self, id: &str) -> Result<Job> {
-        self.readers.read(|conn| query::get(conn, id))
+        let now = self.writer.context().clock.now();
+        self.readers.read(|conn| query::get(conn, id, now))
     }
 
     fn resolve(&self, prefix: &str) -> Result<String> {
@@ -312,7 +317,8 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, filter: &Filter) -> Result<Vec<Job>> {
-        self.readers.read(|conn| query::list(conn, filter))
+        let now = self.writer.context().clock.now();
+        self.readers.read(|conn| query::list(conn, filter, now))
     }
 
     fn stats(&self) -> Result<Stats> {

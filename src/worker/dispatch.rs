@@ -205,7 +205,7 @@ impl Dispatcher {
         }
         // A look takes no lock, so it costs other processes nothing.
         if !self.backlog {
-            let outlook = self.shared.queue.store().outlook(&self.types)?;
+            let outlook = self.shared.queue.store().outlook(&self.types, &self.options.limits)?;
             self.upkeep.next_at(&outlook, now, &self.shared);
             if outlook.decided {
                 self.take_over()?;
@@ -218,7 +218,8 @@ impl Dispatcher {
             }
         }
         let limit = u32::try_from(place).unwrap_or(u32::MAX);
-        let request = ClaimRequest { owner: self.shared.lock.owner().clone(), types: self.types.clone(), limit };
+        let (owner, types) = (self.shared.lock.owner().clone(), self.types.clone());
+        let request = ClaimRequest { owner, types, limit, limits: self.options.limits.clone() };
         let claimed = self.shared.queue.store().claim(request)?;
         self.worked();
         self.backlog = claimed.len() == place;

@@ -81,8 +81,9 @@ impl Finished {
         let outcome = self.job.outcome.as_ref().map_or(0, |text| text.as_str().len());
         // The step has it too.
         let result = self.result.as_ref().map_or(0, |text| 2 * text.len());
+        let left = self.failure.as_ref().and_then(|failure| failure.result.as_ref()).map_or(0, |text| text.len());
         let queued: usize = follow_ups.iter().map(|job| job.payload.len()).sum();
-        self.job.payload.as_str().len() + outcome + result + queued
+        self.job.payload.as_str().len() + outcome + result + left + queued
     }
 
     /// What it is about to decide to do to files.
@@ -213,7 +214,8 @@ fn as_told(error: HandlerError, run: &Run) -> HandlerError {
     let mut told = timed_out();
     told.verdict = error.verdict;
     told.failure.message = format!("{}; the handler said {error}", told.failure.message);
-    told.failure.details = error.failure.details;
+    let Failure { details, result, pause, .. } = error.failure;
+    (told.failure.details, told.failure.result, told.failure.pause) = (details, result, pause);
     told
 }
 

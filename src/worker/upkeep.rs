@@ -18,7 +18,9 @@ use crate::effects;
 use crate::error::Result;
 use crate::handler::{Run, Sending, Stop};
 use crate::liveness::{self, LeaseWatch};
-use crate::store::{Beat, Failure, HeldLease, LapsedLease, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _};
+use crate::store::{
+    Beat, Failure, HeldLease, LapsedLease, Limits, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _,
+};
 
 /// When what is due, and what has been seen.
 pub(super) struct Upkeep {
@@ -126,7 +128,7 @@ impl Dispatcher {
         self.pass_on_cancels()?;
         self.reclaim()?;
         // Needs no thread, so it does not wait for one, nor for a lull.
-        if !self.is_stopping() && self.shared.queue.store().outlook(&[])?.decided {
+        if !self.is_stopping() && self.shared.queue.store().outlook(&[], &Limits::new())?.decided {
             self.take_over()?;
         }
         self.name_unknown_types()?;

@@ -1,12 +1,14 @@
 //! Counting: attempts at claim time, tokens at every claim, and what gives an
 //! attempt back.
 
+use std::time::Duration;
+
 use jobq::state::Status;
-use jobq::store::{Beat, Ending, Progress, Pulse, Store as _};
+use jobq::store::{Beat, Completion, Decision, Ending, Failure, Progress, Pulse, Store as _};
 
 use super::Harness;
 use super::draft::{note, put};
-use super::world::{Disk, World};
+use super::world::{Disk, World, failure};
 
 pub fn every_claim_has_a_higher_token<H: Harness>() {
     let world = World::<H>::new();
@@ -103,6 +105,60 @@ pub fn a_completion_keeps_its_result<H: Harness>() {
     assert_eq!((job.status, job.completed_at), (Status::Completed, Some(world.now())));
     assert_eq!((job.locked_by, job.locked_at, job.gate), (None, None, None));
     assert_eq!(job.result.unwrap().as_str(), r#"{"n": 1}"#);
+}
+
+fn leaving(result: &str) -> Failure {
+    let mut failure = Failure::new("bad_answer", "this is no JSON");
+    failure.result = Some(result.into());
+    failure
+}
+
+fn result<H: Harness>(world: &World<H>, id: &str) -> Option<String> {
+    world.get(id).result.map(|text| text.as_str().to_owned())
+}
+
+pub fn a_failed_attempt_may_leave_a_result<H: Harness>() {
+    let world = World::<H>::new();
+    world.add(note("a").max_attempts(4));
+    let reschedule = |failure: Failure| {
+        let lease = world.claim_only("a");
+        world.store.reschedule(lease, failure, Duration::ZERO).unwrap()
+    };
+    assert_eq!(reschedule(leaving("1")), Ending::Done);
+    assert_eq!((world.status("a"), result(&world, "a")), (Status::Pending, Some("1".to_owned())));
+    assert_eq!(reschedule(failure()), Ending::Done);
+    assert_eq!(result(&world, "a").unwrap(), "1", "who has nothing to leave takes nothing away");
+    assert_eq!(reschedule(leaving("3")), Ending::Done);
+    assert_eq!(reschedule(failure()), Ending::Failed);
+    assert_eq!((world.status("a"), result(&world, "a")), (Status::Failed, Some("3".to_owned())));
+    world.store.retry("a").unwrap();
+    let lease = world.claim_only("a");
+    world.store.fail(lease, leaving("5")).unwrap();
+    assert_eq!((world.status("a"), result(&world, "a")), (Status::Failed, Some("5".to_owned())));
+    let lease = world.running(note("b").max_attempts(1));
+    assert_eq!(world.store.reschedule(lease, leaving("7"), Duration::ZERO).unwrap(), Ending::Failed);
+    assert_eq!(result(&world, "b").unwrap(), "7");
+    assert!(world.events("b").iter().all(|event| event.data.as_ref().is_none_or(|data| !data.as_str().contains('7'))));
+}
+
+pub fn a_result_is_that_of_the_attempt_that_completed<H: Harness>() {
+    for (way, left) in [("complete", None), ("complete", Some("2")), ("apply", None), ("apply", Some("2"))] {
+        let world = World::<H>::new();
+        let lease = world.running(note("a"));
+        world.store.reschedule(lease, leaving("1"), Duration::ZERO).unwrap();
+        let lease = world.claim_only("a");
+        let left = left.map(str::to_owned);
+        if way == "complete" {
+            let completion = Completion { lease, result: left.clone(), follow_ups: Vec::new() };
+            world.store.complete(vec![completion]).unwrap().remove(0).unwrap();
+        } else {
+            let decision = Decision { result: left.clone(), effects: vec![put("x")], ..Decision::default() };
+            world.store.decide(lease.clone(), decision).unwrap();
+            assert_eq!(result(&world, "a").unwrap(), "1");
+            world.apply(&lease).unwrap();
+        }
+        assert_eq!((world.status("a"), result(&world, "a")), (Status::Completed, left), "{way}");
+    }
 }
 
 pub fn a_heartbeat_counts_and_carries_news<H: Harness>() {

@@ -35,7 +35,10 @@ pub fn only_the_types_asked_for_are_claimed<H: Harness>() {
     world.add(note("b").of_type("create").priority(9));
     let claim = |types: &[&str], limit| {
         let types = types.iter().map(|&t| t.to_owned()).collect();
-        let claims = world.store.claim(ClaimRequest { owner: owner("w1"), types, limit }).unwrap();
+        let claims = world
+            .store
+            .claim(ClaimRequest { owner: owner("w1"), types, limit, limits: jobq::store::Limits::new() })
+            .unwrap();
         claims.into_iter().map(|c| c.lease.id).collect::<Vec<_>>()
     };
     world.unchanged("a claim that finds nothing", || {
@@ -58,7 +61,10 @@ pub fn any_number_of_types_can_be_claimed_at_once<H: Harness>() {
     // One of them twice.
     types.extend(["delete", "note"].map(str::to_owned));
     let claim = |limit| {
-        let claims = world.store.claim(ClaimRequest { owner: owner("w1"), types: types.clone(), limit }).unwrap();
+        let claims = world
+            .store
+            .claim(ClaimRequest { owner: owner("w1"), types: types.clone(), limit, limits: jobq::store::Limits::new() })
+            .unwrap();
         claims.into_iter().map(|c| c.lease.id).collect::<Vec<_>>()
     };
     assert_eq!(claim(3), ["d", "b", "a"], "the best of all of them");

@@ -1,6 +1,6 @@
 //! What a worker looks at before it claims.
 
-use jobq::store::{Outlook, Store as _};
+use jobq::store::{Limits, Outlook, Store as _};
 
 use super::Harness;
 use super::draft::{Note, create, note, put};
@@ -8,7 +8,7 @@ use super::world::{Disk, World, owner};
 use jobq::Payload as _;
 
 fn look<H: Harness>(world: &World<H>) -> Outlook {
-    world.store.outlook(&[Note::TYPE.to_owned()]).unwrap()
+    world.store.outlook(&[Note::TYPE.to_owned()], &Limits::new()).unwrap()
 }
 
 const NOTHING: Outlook = Outlook { claimable: false, decided: false, next_at: None };

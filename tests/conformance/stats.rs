@@ -2,11 +2,11 @@
 
 use jobq::clock::{Clock as _, SystemClock, rfc3339};
 use jobq::state::{Gate, Status};
-use jobq::store::Store as _;
+use jobq::store::{Completion, Decision, Failure, Store as _};
 
 use super::Harness;
 use super::draft::{create, note, put};
-use super::world::World;
+use super::world::{Disk, World};
 
 pub fn an_empty_store_has_nothing_to_say<H: Harness>() {
     let stats = World::<H>::new().store.stats().unwrap();
@@ -254,4 +254,48 @@ pub fn what_ran_in_the_last_hour<H: Harness>() {
         .collect();
     recent.sort_by_key(|group| group.0.clone());
     assert_eq!(recent, [("create".to_owned(), Status::Failed, 1), ("note".to_owned(), Status::Completed, 2)]);
+}
+
+fn costs<H: Harness>(world: &World<H>) -> Vec<(String, i64, bool, f64)> {
+    let costs = world.store.stats().unwrap().costs;
+    costs.into_iter().map(|cost| (cost.job_type, cost.jobs, cost.at_least, cost.total_cost_usd)).collect()
+}
+
+pub fn what_jobs_cost_is_what_their_results_say<H: Harness>() {
+    let world = World::<H>::new();
+    let complete = |id: &str, result: Option<&str>| {
+        let lease = world.running(note(id));
+        let completion = Completion { lease, result: result.map(str::to_owned), follow_ups: Vec::new() };
+        world.store.complete(vec![completion]).unwrap().remove(0).unwrap();
+        world.clock.advance(1);
+    };
+    complete("free", None);
+    complete("odd", Some(r#"{"total_cost_usd":"much"}"#));
+    assert_eq!(costs(&world), [], "nobody spoke of a cost");
+    complete("one", Some(r#"{"total_cost_usd":0.1,"usage":{"total_cost_usd":100}}"#));
+    complete("two", Some(r#"{"total_cost_usd":0.2}"#));
+    assert_eq!(costs(&world), [("note".to_owned(), 2, false, 0.3)]);
+    let lease = world.running(note("failed"));
+    let mut failure = Failure::new("bad_answer", "paid for, too");
+    failure.result = Some(r#"{"total_cost_usd":3}"#.into());
+    world.store.fail(lease, failure).unwrap();
+    assert_eq!(costs(&world), [("note".to_owned(), 3, false, 3.3)]);
+    let called_off = world.add(note("cancelled"));
+    world.cancel(&called_off);
+    let lease = world.running(create("file", "x", "y"));
+    world.complete(&lease);
+    complete("a number", Some("7"));
+    assert_eq!(costs(&world), [("note".to_owned(), 3, false, 3.3)], "the newest that failed still says so");
+    world.store.retry("failed").unwrap();
+    assert_eq!(costs(&world), [], "a type is known by its newest jobs");
+}
+
+pub fn what_could_not_be_applied_was_paid_for<H: Harness>() {
+    let world = World::<H>::new();
+    let lease = world.running(note("a"));
+    let result = Some(r#"{"total_cost_usd":0.5}"#.to_owned());
+    let decision = Decision { result, effects: vec![put("x")], ..Decision::default() };
+    world.store.decide(lease.clone(), decision).unwrap();
+    world.store.apply(lease, Disk::in_conflict()).unwrap();
+    assert_eq!((world.status("a"), costs(&world)), (Status::Failed, vec![("note".to_owned(), 1, false, 0.5)]));
 }

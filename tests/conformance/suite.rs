@@ -94,6 +94,8 @@ macro_rules! conformance {
                     a_permanent_failure_does_not_wait_for_the_attempts
                     taking_over_counts_no_attempt
                     a_completion_keeps_its_result
+                    a_failed_attempt_may_leave_a_result
+                    a_result_is_that_of_the_attempt_that_completed
                     a_heartbeat_counts_and_carries_news
                     each_heartbeat_is_answered_for_itself
                     a_deferred_apply_counts_no_attempt;
@@ -220,7 +222,9 @@ macro_rules! conformance {
                     what_waits_on_a_failed_job
                     there_are_no_duplicates
                     what_is_stuck
-                    what_ran_in_the_last_hour;
+                    what_ran_in_the_last_hour
+                    what_jobs_cost_is_what_their_results_say
+                    what_could_not_be_applied_was_paid_for;
                 settle:
                     every_kind_of_step_fits_in_one_transaction
                     one_who_is_refused_does_not_stop_the_others
@@ -237,6 +241,22 @@ macro_rules! conformance {
                     types_that_could_run_are_named_once
                     an_owner_finds_out_which_of_its_jobs_were_cancelled
                     a_staged_file_is_needed_until_it_is_applied;
+                pauses:
+                    a_paused_type_is_not_claimed_until_its_pause_is_over
+                    a_pause_is_written_with_the_end_of_any_kind
+                    a_longer_pause_is_never_shortened
+                    a_pause_is_an_hour_at_most
+                    a_pause_that_a_clock_set_back_made_too_long_is_not_believed
+                    what_is_decided_is_applied_although_its_type_is_paused
+                    a_look_knows_of_a_pause_and_when_it_ends
+                    rows_of_a_paused_type_are_admitted_once
+                    a_job_says_that_its_type_is_paused
+                    who_has_lost_its_lease_pauses_nothing;
+                limits:
+                    no_more_than_the_limit_run_at_once_whoever_runs_them
+                    other_types_do_not_count_and_go_on
+                    any_end_of_a_run_makes_room
+                    a_type_that_is_asked_for_twice_has_one_limit;
                 prune:
                     finished_jobs_go_with_their_events
                     only_what_ended_before_the_given_time_goes

@@ -56,7 +56,14 @@ impl<H: Harness> World<H> {
     }
 
     pub fn claim_as(&self, worker: &str, limit: u32) -> Vec<ClaimedJob> {
-        self.store.claim(ClaimRequest { owner: owner(worker), types: draft::types().names(), limit }).unwrap()
+        self.store
+            .claim(ClaimRequest {
+                owner: owner(worker),
+                types: draft::types().names(),
+                limit,
+                limits: jobq::store::Limits::new(),
+            })
+            .unwrap()
     }
 
     /// The ids of what a claim takes, in its order.

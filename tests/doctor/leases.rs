@@ -15,7 +15,12 @@ const MINUTE: i64 = 60_000;
 fn claimed_by(world: &World, lock: &OwnerLock) -> String {
     let queue = world.queue();
     let id = queue.enqueue(note("a")).unwrap().id;
-    let request = ClaimRequest { owner: lock.owner().clone(), types: vec!["note".into()], limit: 1 };
+    let request = ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["note".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     assert_eq!(queue.store().claim(request).unwrap().len(), 1);
     id
 }

@@ -90,7 +90,12 @@ fn the_process_that_a_test_starts() {
             let queue =
                 jobq::QueueOptions::in_folder(&root).recover(false).types(crate::support::types()).open().unwrap();
             let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
-            let request = ClaimRequest { owner: lock.owner().clone(), types: vec!["note".into()], limit: 1 };
+            let request = ClaimRequest {
+                owner: lock.owner().clone(),
+                types: vec!["note".into()],
+                limit: 1,
+                limits: jobq::store::Limits::new(),
+            };
             assert_eq!(queue.store().claim(request).unwrap().len(), 1);
             claimed = Some((queue, lock));
         }

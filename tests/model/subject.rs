@@ -50,7 +50,12 @@ impl Subject<'_> {
             }
             Op::Claim { worker, types, limit } => {
                 let types = types.iter().map(|t| self.type_name(*t)).collect();
-                self.taken(store.claim(ClaimRequest { owner: self.owner(*worker), types, limit: *limit })?)
+                self.taken(store.claim(ClaimRequest {
+                    owner: self.owner(*worker),
+                    types,
+                    limit: *limit,
+                    limits: jobq::store::Limits::new(),
+                })?)
             }
             Op::TakeOver { worker, limit } => self.taken(store.take_over(self.owner(*worker), *limit)?),
             Op::Heartbeat { lease, progress } => {

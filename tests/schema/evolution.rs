@@ -6,11 +6,11 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use jobq::store::sqlite::{SCHEMA_VERSION, SqliteOptions, SqliteStore};
-use jobq::store::{ExpectedQuery, FileStamp, Store as _};
-use jobq::{ErrorKind, Status};
+use jobq::store::{ClaimRequest, ExpectedQuery, Failure, FileStamp, Limits, Store as _};
+use jobq::{ErrorKind, Gate, Status};
 use rusqlite::Connection;
 
-use super::support::{options_for, raw, rows};
+use super::support::{options_for, owner, raw, rows};
 use super::{stored_version, version_1, written_by};
 
 /// Everything SQLite knows of the schema, spelled so that comments and layout
@@ -96,6 +96,36 @@ fn effects_of_version_2_are_all_there_in_their_order() {
     let planned = store.planned("01J00000000000000000000006").unwrap();
     assert_eq!(planned.iter().map(|effect| effect.path.as_str()).collect::<Vec<_>>(), ["z.txt", "a.txt"]);
     assert_eq!(rows(&raw(&db), "SELECT applied_at FROM effects WHERE path = 'c.txt'"), [["1700000002000"]]);
+}
+
+#[test]
+fn work_of_version_3_goes_on() {
+    let (_folder, db) = written_by(3);
+    let store = SqliteStore::open(options_for(&db, false)).unwrap();
+    let mut jobs = store.list(&jobq::Filter::default()).unwrap();
+    jobs.reverse();
+    let found: Vec<_> = jobs.iter().map(|job| (job.seq, job.job_type.as_str(), job.status, job.gate)).collect();
+    let expected = [
+        (1, "create_file", Status::Completed, None),
+        (2, "create_file", Status::Failed, None),
+        (3, "delete_file", Status::Pending, Some(Gate::Delayed)),
+        (4, "send_mail", Status::Pending, Some(Gate::New)),
+        (5, "create_file", Status::Pending, Some(Gate::Ready)),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(store.history("a.txt").unwrap()[0].job_id, "01J00000000000000000000001");
+    let request = ClaimRequest {
+        owner: owner("worker"),
+        types: vec!["create_file".to_owned()],
+        limit: 10,
+        limits: Limits::from([("create_file".to_owned(), 1)]),
+    };
+    let claimed = store.claim(request).unwrap().remove(0).lease;
+    assert_eq!(claimed.seq, 5);
+    let mut failure = Failure::new("rate_limited", "too many requests");
+    failure.pause = Some(Duration::from_secs(60));
+    store.fail(claimed, failure).unwrap();
+    assert_eq!(store.stats().unwrap().paused[0].job_type, "create_file");
 }
 
 #[test]

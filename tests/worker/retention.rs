@@ -187,7 +187,7 @@ fn to_forget_skips_paths_on_which_something_is_planned_or_that_a_job_still_tells
         pid: 1,
         lock_file: "none".to_owned(),
     };
-    let request = ClaimRequest { owner, types: vec!["act".to_owned()], limit: 1 };
+    let request = ClaimRequest { owner, types: vec!["act".to_owned()], limit: 1, limits: jobq::store::Limits::new() };
     let claimed = place.queue.store().claim(request).unwrap().remove(0);
     let effects = vec![PlannedEffect {
         path: "planned".to_owned(),

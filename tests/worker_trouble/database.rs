@@ -139,8 +139,12 @@ fn a_panic_in_sync_does_not_stop_every_later_write() {
     let queue = open(folder.path(), &registry);
     queue.enqueue(jobq::handlers::DeleteFile::at("x")).unwrap();
     let lock = jobq::liveness::OwnerLock::acquire(&queue.owners_folder()).unwrap();
-    let request =
-        jobq::store::ClaimRequest { owner: lock.owner().clone(), types: vec!["delete_file".into()], limit: 1 };
+    let request = jobq::store::ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["delete_file".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     let lease = queue.store().claim(request).unwrap().pop().unwrap().lease;
     let effect = jobq::store::PlannedEffect {
         path: "x".into(),

@@ -117,8 +117,12 @@ fn a_worker_that_stops_says_that_it_waits_for_a_path() {
     // Somebody alive holds the path.
     queue.enqueue(jobq::handlers::CreateFile::text("busy.txt", "x")).unwrap();
     let lock = jobq::liveness::OwnerLock::acquire(&queue.owners_folder()).unwrap();
-    let request =
-        jobq::store::ClaimRequest { owner: lock.owner().clone(), types: vec!["create_file".into()], limit: 1 };
+    let request = jobq::store::ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["create_file".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     queue.store().claim(request).unwrap().pop().unwrap();
     queue.enqueue(Big { n: 1 }).unwrap();
     let said = Arc::new(AtomicUsize::new(0));

@@ -52,7 +52,7 @@ fn on_success_has_the_result_of_a_job_that_was_taken_over() {
     let id = queue.enqueue(WithResult { n: 7 }).unwrap().id;
     Worker::new(Arc::clone(&queue), registry.clone(), drain()).unwrap().run(&Shutdown::new()).unwrap();
     chattr("-i");
-    until("it may be applied again", || queue.store().outlook(&[]).unwrap().decided);
+    until("it may be applied again", || queue.store().outlook(&[], &jobq::store::Limits::new()).unwrap().decided);
     Worker::new(Arc::clone(&queue), registry, drain()).unwrap().run(&Shutdown::new()).unwrap();
     assert_eq!(queue.get(&id).unwrap().status, Status::Completed);
     assert_eq!(*heard.lock().unwrap(), ["success Some(\"7\")"]);
@@ -81,7 +81,12 @@ fn on_failure_is_called_for_a_job_that_lost_its_worker_for_the_last_time() {
     let queue = open(folder.path(), &registry);
     let id = queue.enqueue(NewJob::from(Loser { n: 1 }).max_attempts(1)).unwrap().id;
     let lock = jobq::liveness::OwnerLock::acquire(&queue.owners_folder()).unwrap();
-    let request = jobq::store::ClaimRequest { owner: lock.owner().clone(), types: vec!["loser".into()], limit: 1 };
+    let request = jobq::store::ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["loser".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     let claimed = queue.store().claim(request).unwrap().pop().unwrap();
     lock.start(0, claimed.lease.seq, claimed.lease.token).unwrap();
     drop(lock);

@@ -71,7 +71,7 @@ fn drain_does_not_end_before_due_jobs_behind_many_of_another_type() {
     let jobs: Vec<NewJob> = (0..5_001).map(|n| NewJob::from(Stuck { n }).run_at(at)).collect();
     queue.enqueue_many(jobs).unwrap();
     let id = queue.enqueue(NewJob::from(Nop { n: 1 }).run_at(at + Duration::from_millis(1))).unwrap().id;
-    until("all are due", || queue.store().outlook(&[]).unwrap().next_at.is_none());
+    until("all are due", || queue.store().outlook(&[], &jobq::store::Limits::new()).unwrap().next_at.is_none());
     let options = WorkerOptions { types: Some(vec!["nop".into()]), ..drain() };
     Worker::new(Arc::clone(&queue), registry, options).unwrap().run(&Shutdown::new()).unwrap();
     assert_eq!(queue.get(&id).unwrap().status, Status::Completed, "drain left a job that was due");
@@ -92,7 +92,12 @@ fn drain_takes_back_from_the_dead_after_a_busy_moment() {
     );
     let id = queue.enqueue(Nop { n: 1 }).unwrap().id;
     let lock = jobq::liveness::OwnerLock::acquire(&queue.owners_folder()).unwrap();
-    let request = jobq::store::ClaimRequest { owner: lock.owner().clone(), types: vec!["nop".into()], limit: 1 };
+    let request = jobq::store::ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["nop".into()],
+        limit: 1,
+        limits: jobq::store::Limits::new(),
+    };
     queue.store().claim(request).unwrap().pop().unwrap();
     drop(lock); // dead
     let conn = sql(folder.path());

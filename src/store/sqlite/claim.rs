@@ -10,7 +10,7 @@ use super::events::{self, NewEvent};
 use super::lease::{self, End};
 use super::row::{self, hold_keys};
 use super::tx::Tx;
-use super::{admit, gates, owners};
+use super::{admit, gates, limits, owners, pauses};
 use crate::error::{Error, ErrorKind, Result};
 use crate::json;
 use crate::store::{ClaimRequest, ClaimedJob, Failure, Lease, Owner};
@@ -24,8 +24,11 @@ const TYPES_AT_ONCE: usize = 200;
 pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
     admit::admit(tx)?;
     gates::promote_due(tx)?;
+    let paused = pauses::current_and_forget_past(tx)?;
+    let is_open = |name: &&String| !paused.iter().any(|pause| pause.job_type == **name);
+    let types: Vec<&String> = request.types.iter().filter(is_open).collect();
     loop {
-        let claimed = take(tx, &request.owner, &candidates(tx, request)?)?;
+        let claimed = take(tx, &request.owner, &candidates(tx, request, &types)?)?;
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
@@ -38,24 +41,38 @@ pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJo
     }
 }
 
-/// The best claimable rows, best first.
-fn candidates(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<i64>> {
+/// A place in the order of claims: the priority, then the seq.
+type Place = (Reverse<i64>, i64);
+
+/// The best claimable rows of these types, best first.
+fn candidates(tx: &Tx<'_>, request: &ClaimRequest, types: &[&String]) -> Result<Vec<i64>> {
     if request.limit == 0 {
         return Ok(Vec::new());
     }
-    let mut best: Vec<(Reverse<i64>, i64)> = Vec::new();
-    for types in request.types.chunks(TYPES_AT_ONCE) {
-        let limit = std::iter::once(Value::from(request.limit));
-        let values = limit.chain(types.iter().map(|name| Value::from(name.clone())));
-        best.extend(tx.rows(&candidates_sql(types.len()), params_from_iter(values), |row| {
-            Ok((Reverse(row.get(0)?), row.get(1)?))
-        })?);
+    let (limited, free): (Vec<&String>, Vec<&String>) =
+        types.iter().partition(|name| request.limits.contains_key(**name));
+    let mut best: Vec<Place> = Vec::new();
+    for types in free.chunks(TYPES_AT_ONCE) {
+        best.extend(best_of(tx, types, request.limit)?);
+    }
+    for name in limited {
+        let mut some = best_of(tx, &[name], request.limit)?;
+        // Counted only if there is something to take.
+        if let (Some(limit), false) = (request.limits.get(name), some.is_empty()) {
+            some.truncate(usize::try_from(limits::room(tx.conn, name, *limit)?).unwrap_or(usize::MAX));
+        }
+        best.extend(some);
     }
     best.sort_unstable();
     // A type may have been asked for twice.
     best.dedup();
     best.truncate(usize::try_from(request.limit).unwrap_or(usize::MAX));
     Ok(best.into_iter().map(|(_, seq)| seq).collect())
+}
+
+fn best_of(tx: &Tx<'_>, types: &[&String], limit: u32) -> Result<Vec<Place>> {
+    let values = std::iter::once(Value::from(limit)).chain(types.iter().map(|name| Value::from((*name).clone())));
+    tx.rows(&candidates_sql(types.len()), params_from_iter(values), |row| Ok((Reverse(row.get(0)?), row.get(1)?)))
 }
 
 /// The best rows of each type, then the best of those. Each type's part walks

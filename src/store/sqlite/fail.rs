@@ -2,6 +2,7 @@
 //! asked for and obeyed.
 
 use super::lease::{self, End};
+use super::pauses;
 use super::reschedule::undecided;
 use super::tx::Tx;
 use crate::error::{Error, Result};
@@ -14,11 +15,12 @@ pub(super) fn fail(tx: &Tx<'_>, lease: &Lease, failure: &Failure) -> Result<Endi
         return Ok(Ending::Done);
     }
     let held = undecided(tx, lease)?;
+    let paused = pauses::begin(tx, lease, failure)?;
     if held.cancel_requested {
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    lease::end(tx, lease, &held, End::failed(failure))?;
+    lease::end(tx, lease, &held, End::failed_and_paused(failure, paused))?;
     Ok(Ending::Done)
 }
 

@@ -5,8 +5,10 @@ use rusqlite::params;
 
 use super::events::{self, NewEvent};
 use super::gates;
+use super::pauses;
 use super::row::{hold_keys, read};
 use super::tx::Tx;
+use crate::clock::Millis;
 use crate::error::{Error, Result};
 use crate::state::Status;
 use crate::store::{Failure, Lease};
@@ -76,13 +78,18 @@ pub(super) struct End<'a> {
     pub(super) overtakes: bool,
 }
 
-impl End<'_> {
-    pub(super) fn failed(failure: &Failure) -> Self {
+impl<'a> End<'a> {
+    pub(super) fn failed(failure: &'a Failure) -> Self {
+        Self::failed_and_paused(failure, None)
+    }
+
+    /// Failed, and its type is paused until then.
+    pub(super) fn failed_and_paused(failure: &'a Failure, until: Option<Millis>) -> Self {
         Self {
             status: Status::Failed,
-            result: None,
+            result: failure.result.as_deref(),
             last_error: Some(failure.text()),
-            data: serde_json::to_string(failure).ok(),
+            data: Some(pauses::told(failure, until).to_string()),
             overtakes: true,
         }
     }
@@ -94,9 +101,10 @@ impl End<'_> {
 
 /// Ends a claimed job and does what follows. Returns the event's global id.
 pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Result<i64> {
+    // What a completed job left is what its last attempt did, and not what an earlier one had to say.
     let changed = tx.execute(
         "UPDATE OR FAIL jobs SET status = ?3, completed_at = ?4, locked_by = NULL, locked_at = NULL,
-                result = coalesce(?5, result), last_error = coalesce(?6, last_error), event_seq = event_seq + 1
+                result = CASE ?3 WHEN 'completed' THEN ?5 ELSE coalesce(?5, result) END, last_error = coalesce(?6, last_error), event_seq = event_seq + 1
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![lease.seq, lease.token, end.status, tx.now, end.result, end.last_error],
     )?;
@@ -121,7 +129,7 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
 pub(super) fn complete_at_once(tx: &Tx<'_>, lease: &Lease, result: Option<&str>) -> Result<bool> {
     let ended = tx.row(
         "UPDATE OR FAIL jobs SET status = 'completed', completed_at = ?4, locked_by = NULL, locked_at = NULL,
-                result = coalesce(?5, result), event_seq = event_seq + 1
+                result = ?5, event_seq = event_seq + 1
           WHERE seq = ?1 AND id = ?2 AND token = ?3 AND status = 'claimed' AND locked_by IS NOT NULL
             AND cancel_requested = 0 AND outcome IS NULL
         RETURNING attempts, event_seq, holds",

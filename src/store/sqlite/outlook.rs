@@ -5,29 +5,42 @@ use rusqlite::{Connection, params};
 
 use super::apply::{PLANNED, planned_row};
 use super::connection::sql_error;
+use super::limits;
+use super::pauses;
 use super::row::read;
 use crate::clock::Millis;
 use crate::error::Result;
-use crate::store::{Outlook, PlannedEffect};
+use crate::store::{Limits, Outlook, PlannedEffect};
 
-pub(super) fn outlook(conn: &Connection, types: &[String], now: Millis) -> Result<Outlook> {
+pub(super) fn outlook(conn: &Connection, types: &[String], limits: &Limits, now: Millis) -> Result<Outlook> {
+    let mut paused = if types.is_empty() { Vec::new() } else { pauses::current(conn, now)? };
+    paused.retain(|pause| types.contains(&pause.job_type));
     let mut claimable = exists(conn, DUE, params![now])?;
     for name in types {
-        claimable = claimable || exists(conn, READY, params![name])?;
+        let is_paused = paused.iter().any(|pause| pause.job_type == *name);
+        claimable = claimable
+            || exists(conn, NEW, params![name])?
+            || (!is_paused && exists(conn, READY, params![name])? && has_room(conn, name, limits)?);
     }
+    let due: Option<Millis> = conn
+        .prepare_cached(NEXT)
+        .and_then(|mut statement| statement.query_row(params![now], |row| row.get(0)))
+        .map_err(sql_error)?;
     Ok(Outlook {
         claimable,
         decided: exists(conn, DECIDED, params![now])?,
-        next_at: conn
-            .prepare_cached(NEXT)
-            .and_then(|mut statement| statement.query_row(params![now], |row| row.get(0)))
-            .map_err(sql_error)?,
+        next_at: due.into_iter().chain(paused.iter().map(|pause| pause.until)).min(),
     })
 }
 
-/// Ready, or to be admitted.
-const READY: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE gate = 'ready' AND type = ?1)
-        OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_new WHERE gate = 'new' AND type = ?1)";
+fn has_room(conn: &Connection, job_type: &str, limits: &Limits) -> Result<bool> {
+    limits.get(job_type).map_or(Ok(true), |limit| Ok(limits::room(conn, job_type, *limit)? > 0))
+}
+
+const READY: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE gate = 'ready' AND type = ?1)";
+
+/// A claim admits them, whether it may take them or not.
+const NEW: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_new WHERE gate = 'new' AND type = ?1)";
 
 /// Of any type: a claim promotes them all.
 const DUE: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due

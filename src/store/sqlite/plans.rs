@@ -1,7 +1,7 @@
 //! The statements whose plans must not depend on what lies in the tables or on
 //! statistics. A test asks SQLite to explain each of them.
 
-use super::{apply, claim, gates, prune, query, reclaim, stats};
+use super::{apply, claim, costs, gates, limits, prune, query, reclaim, stats};
 use crate::state::Status;
 use crate::store::Filter;
 
@@ -15,6 +15,7 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("claim", claim::candidates_sql(1)),
         ("claim, three types", claim::candidates_sql(3)),
         ("claim one row", claim::take_sql()),
+        ("running of a type", limits::RUNNING.to_owned()),
         ("take over", claim::take_over_sql()),
         ("apply", apply::PLANNED.to_owned()),
         ("reclaim", reclaim::OWNED_BY.to_owned()),
@@ -27,6 +28,7 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("stats: times", stats::TIMES.to_owned()),
         ("stats: newest failed", stats::NEWEST_FAILED.to_owned()),
         ("stats: count", stats::COUNT.to_owned()),
+        ("stats: costs", costs::RESULTS.to_owned()),
         ("stats: stuck", stats::STUCK.to_owned()),
         ("stats: blocked", stats::BLOCKED.to_owned()),
         ("stats: duplicates", stats::DUPLICATES.to_owned()),

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter, types::Value};
 
 use super::connection::sql_error;
+use super::pauses;
 use super::row::{self, hold_keys};
-use crate::clock::rfc3339;
+use crate::clock::{Millis, rfc3339};
 use crate::error::{Error, ErrorKind, Result, printable};
 use crate::job::Job;
 use crate::json::JsonText;
@@ -14,11 +15,11 @@ use crate::new_job::check_id;
 use crate::state::{Gate, Status};
 use crate::store::Filter;
 
-pub(super) fn get(conn: &Connection, id: &str) -> Result<Job> {
+pub(super) fn get(conn: &Connection, id: &str, now: Millis) -> Result<Job> {
     let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
     let job = conn.prepare_cached(&sql).map_err(sql_error)?.query_row([id], row::job).optional().map_err(sql_error)?;
     let mut job = job.ok_or_else(|| Error::not_found(id))?;
-    job.blocked = why_blocked(conn, &job)?;
+    job.blocked = why_blocked(conn, &job, now)?;
     Ok(job)
 }
 
@@ -56,13 +57,13 @@ pub(super) fn resolve(conn: &Connection, prefix: &str) -> Result<String> {
 }
 
 /// Newest first. The cursor is a seq, so rows that come or go do not shift a page.
-pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Vec<Job>> {
+pub(super) fn list(conn: &Connection, filter: &Filter, now: Millis) -> Result<Vec<Job>> {
     let (sql, values) = list_sql(filter);
     let mut statement = conn.prepare_cached(&sql).map_err(sql_error)?;
     let rows = statement.query_map(params_from_iter(values), row::job).map_err(sql_error)?;
     let mut jobs = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(sql_error)?;
     for job in &mut jobs {
-        job.blocked = why_blocked(conn, job)?;
+        job.blocked = why_blocked(conn, job, now)?;
     }
     Ok(jobs)
 }
@@ -103,7 +104,10 @@ pub(super) fn list_sql(filter: &Filter) -> (String, Vec<Value>) {
 }
 
 /// For a pending job that cannot run: the reason, in words.
-fn why_blocked(conn: &Connection, job: &Job) -> Result<Option<String>> {
+fn why_blocked(conn: &Connection, job: &Job, now: Millis) -> Result<Option<String>> {
+    if let Some(paused) = paused(conn, job, now)? {
+        return Ok(Some(paused));
+    }
     let reason = match job.gate {
         None | Some(Gate::Ready) => return Ok(None),
         Some(gate @ (Gate::New | Gate::Waiting)) => match waits_on(conn, job)? {
@@ -121,6 +125,20 @@ fn why_blocked(conn: &Connection, job: &Job) -> Result<Option<String>> {
         Some(Gate::Held) => held_by(conn, job)?,
     };
     Ok(Some(reason))
+}
+
+/// If what keeps a job from running longest is that its type is paused.
+fn paused(conn: &Connection, job: &Job, now: Millis) -> Result<Option<String>> {
+    let due = match job.gate {
+        Some(Gate::Ready) => now,
+        Some(Gate::Delayed | Gate::Backoff) => job.run_at.unwrap_or(now),
+        _ => return Ok(None),
+    };
+    let pause = pauses::of(conn, &job.job_type, now)?.filter(|pause| pause.until > due);
+    Ok(pause.map(|pause| {
+        let until = rfc3339(pause.until);
+        pause.reason.map_or_else(|| format!("paused until {until}"), |reason| format!("paused until {until}: {reason}"))
+    }))
 }
 
 /// The job that this one waits on, and how that is.

@@ -76,6 +76,7 @@ fn take_back(tx: &Tx<'_>, lease: &Lease, started: Started, from: &str, done: &mu
         run_at: held.run_at,
         backoff_max: held.backoff_max,
         last_error: (started != Started::No).then(|| format!("worker_lost: worker {from} was lost")),
+        result: None,
         events: vec![("worker_lost", lost), ("reclaimed", None)],
     };
     to_pending(tx, lease, &held, back)?;

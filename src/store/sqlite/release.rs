@@ -18,6 +18,7 @@ pub(super) fn release(tx: &Tx<'_>, lease: &Lease) -> Result<Ending> {
         run_at: held.run_at,
         backoff_max: held.backoff_max,
         last_error: None,
+        result: None,
         events: vec![("released", None)],
     };
     to_pending(tx, lease, &held, back)?;

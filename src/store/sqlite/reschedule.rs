@@ -6,6 +6,7 @@ use rusqlite::params;
 use super::events::{self, NewEvent};
 use super::gates::{self, Waiter};
 use super::lease::{self, End, Held};
+use super::pauses;
 use super::tx::Tx;
 use crate::clock::Millis;
 use crate::error::{Error, Result};
@@ -13,16 +14,17 @@ use crate::store::{Ending, Failure, Lease};
 
 pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: Millis) -> Result<Ending> {
     let held = undecided(tx, lease)?;
+    let paused = pauses::begin(tx, lease, failure)?;
     if held.cancel_requested {
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
     if held.attempts >= held.max_attempts {
-        lease::end(tx, lease, &held, End::failed(failure))?;
+        lease::end(tx, lease, &held, End::failed_and_paused(failure, paused))?;
         return Ok(Ending::Failed);
     }
     let run_at = tx.now.saturating_add(delay);
-    let mut data = serde_json::json!(failure);
+    let mut data = pauses::told(failure, paused);
     data["run_at"] = crate::clock::rfc3339(run_at).into();
     let back = Back {
         attempts: held.attempts,
@@ -30,6 +32,7 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
         // A longer wait than the policy's longest must not look like a clock that jumped.
         backoff_max: held.backoff_max.max(delay),
         last_error: Some(failure.text()),
+        result: failure.result.as_deref(),
         events: vec![("rescheduled", Some(data.to_string()))],
     };
     to_pending(tx, lease, &held, back)?;
@@ -37,16 +40,17 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
 }
 
 /// A claimed job on its way back to pending.
-pub(super) struct Back {
+pub(super) struct Back<'a> {
     pub(super) attempts: u32,
     pub(super) run_at: Option<Millis>,
     pub(super) backoff_max: Millis,
     pub(super) last_error: Option<String>,
+    pub(super) result: Option<&'a str>,
     pub(super) events: Vec<(&'static str, Option<String>)>,
 }
 
 /// The one way back: reschedule, release and reclaim differ in what they say.
-pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) -> Result<()> {
+pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back<'_>) -> Result<()> {
     gates::set_active(tx, lease.seq, &held.holds, false)?;
     if back.attempts == held.attempts {
         // The attempt counts, so the job has run.
@@ -57,7 +61,8 @@ pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) ->
     let gate = gates::gate_of(tx, &waiter)?;
     let changed = tx.execute(
         "UPDATE OR FAIL jobs SET status = 'pending', gate = ?3, locked_by = NULL, locked_at = NULL, attempts = ?4,
-                run_at = ?5, backoff_max = ?6, last_error = coalesce(?7, last_error), event_seq = event_seq + ?8
+                run_at = ?5, backoff_max = ?6, last_error = coalesce(?7, last_error), event_seq = event_seq + ?8,
+                result = coalesce(?9, result)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![
             lease.seq,
@@ -68,6 +73,7 @@ pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back) ->
             back.backoff_max,
             back.last_error,
             i64::try_from(back.events.len()).unwrap_or(0),
+            back.result,
         ],
     )?;
     if changed == 0 {

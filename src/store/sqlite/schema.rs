@@ -7,7 +7,7 @@ use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The version this build writes. A test compares it with `schema.sql`.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
@@ -21,6 +21,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { from: 1, sql: include_str!("../../../migrations/0002_retry_guards.sql") },
     Migration { from: 2, sql: include_str!("../../../migrations/0003_effects_by_path.sql") },
+    Migration { from: 3, sql: include_str!("../../../migrations/0004_type_pauses.sql") },
 ];
 
 /// The version of the database, or `None` when jobq's tables are not there.
@@ -78,7 +79,7 @@ pub(super) fn refuse_shadowed(conn: &Connection) -> Result<()> {
         .query_row(
             "SELECT t.name FROM temp.sqlite_schema t JOIN main.sqlite_schema m ON m.name = t.name
               WHERE t.name IN
-                    ('jobs', 'job_holds', 'job_events', 'retry_guards', 'effects', 'owners', 'jobq_meta')",
+                    ('jobs', 'job_holds', 'job_events', 'retry_guards', 'effects', 'owners', 'type_pauses', 'jobq_meta')",
             [],
             |row| row.get(0),
         )

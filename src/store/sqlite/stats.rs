@@ -8,11 +8,13 @@ use rusqlite::{Connection, OptionalExtension as _, Params, params};
 
 use super::connection::sql_error;
 use super::row::read;
+use super::{costs, pauses};
 use crate::clock::{Millis, rfc3339};
 use crate::error::Result;
 use crate::state::Status;
 use crate::store::{
-    Blocked, DurationGroup, FailedGroup, LatencyGroup, OldestPending, Outstanding, RecentGroup, Stats, Stuck,
+    Blocked, DurationGroup, FailedGroup, LatencyGroup, OldestPending, Outstanding, PausedType, RecentGroup, Stats,
+    Stuck,
 };
 
 /// Newest completed jobs of a type whose times are looked at: of each, of all
@@ -29,7 +31,7 @@ pub(super) fn stats(conn: &Connection, now: Millis) -> Result<Stats> {
     let types = types(conn)?;
     let outstanding = outstanding(conn, now)?;
     let (mut durations, mut latencies) = (Vec::new(), Vec::new());
-    let (mut failed, mut last_hour) = (Vec::new(), Vec::new());
+    let (mut failed, mut last_hour, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for name in &types {
         let (mut took, mut waited) = times(conn, name, share(SAMPLE, types.len()))?;
         took.sort_unstable();
@@ -38,6 +40,7 @@ pub(super) fn stats(conn: &Connection, now: Millis) -> Result<Stats> {
         latencies.extend(latency_group(name, &waited));
         let most = share(COUNTED, types.len());
         failed.extend(failed_group(conn, name, most)?);
+        costs.extend(costs::of(conn, name, most)?);
         for status in [Status::Cancelled, Status::Completed, Status::Failed] {
             let (jobs, at_least) = count(conn, name, status, now.saturating_sub(HOUR), most)?;
             if jobs > 0 {
@@ -48,6 +51,7 @@ pub(super) fn stats(conn: &Connection, now: Millis) -> Result<Stats> {
     Ok(Stats {
         oldest_pending: oldest_pending(&outstanding),
         outstanding: outstanding.into_iter().map(|(group, _)| group).collect(),
+        paused: paused(conn, now)?,
         failed,
         stuck: stuck(conn, now)?,
         blocked: blocked(conn)?,
@@ -55,7 +59,18 @@ pub(super) fn stats(conn: &Connection, now: Millis) -> Result<Stats> {
         latencies,
         duplicates: conn.query_row(DUPLICATES, [], |row| row.get(0)).map_err(sql_error)?,
         last_hour,
+        costs,
     })
+}
+
+fn paused(conn: &Connection, now: Millis) -> Result<Vec<PausedType>> {
+    let shown = |pause: pauses::Pause| PausedType {
+        job_type: pause.job_type,
+        until: rfc3339(pause.until),
+        since: rfc3339(pause.since),
+        reason: pause.reason,
+    };
+    Ok(pauses::current(conn, now)?.into_iter().map(shown).collect())
 }
 
 /// Of each, unless that is more than the bound for all.
@@ -70,7 +85,7 @@ pub(super) struct TypeName(Vec<u8>);
 
 impl TypeName {
     /// As people and programs see it.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 }

@@ -1,5 +1,7 @@
 //! `.jobq/config.toml`: what can be set, and what holds when nothing is.
 
+mod handlers;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -27,12 +29,18 @@ pub(crate) const TEMPLATE: &str = "\
 # [retention.types]
 ## send_mail = \"3d\"
 ## claude_extraction = \"forever\"
+
+# How many jobs of a type may run at once, counted over all workers; any type can
+# have such a table, and without one there is no limit.
+## [handlers.claude_extraction]
+## concurrency = 2
 ";
 
 pub(crate) struct Config {
     pub(crate) busy_timeout: Duration,
     pub(crate) reconcile_at_start: bool,
     pub(crate) retention: Retention,
+    pub(crate) handlers: handlers::Handlers,
 }
 
 #[derive(Default, Deserialize)]
@@ -42,6 +50,8 @@ struct File {
     reconcile_at_start: Option<bool>,
     #[serde(default)]
     retention: RetentionTable,
+    #[serde(default)]
+    handlers: handlers::Handlers,
 }
 
 #[derive(Default, Deserialize)]
@@ -76,7 +86,14 @@ impl Config {
             None => Duration::from_secs(5),
         };
         let reconcile_at_start = file.reconcile_at_start.unwrap_or(true);
-        Ok(Self { busy_timeout, reconcile_at_start, retention: retention(&file.retention)? })
+        handlers::check(&file.handlers)?;
+        let retention = retention(&file.retention)?;
+        Ok(Self { busy_timeout, reconcile_at_start, retention, handlers: file.handlers })
+    }
+
+    /// How many jobs of a type may run at once.
+    pub(crate) fn limits(&self) -> BTreeMap<String, u32> {
+        handlers::limits(&self.handlers)
     }
 }
 
@@ -125,7 +142,9 @@ mod tests {
             .filter_map(|l| l.strip_prefix("## ").or_else(|| l.strip_prefix("# ")))
             .filter(|l| l.contains(" = ") || l.starts_with('['))
             .fold(String::new(), |a, l| a + l + "\n");
-        let types = Config::parse(&all).unwrap().retention.types;
+        let all = Config::parse(&all).unwrap();
+        assert_eq!((all.limits()["claude_extraction"], default.limits().len()), (2, 0));
+        let types = all.retention.types;
         assert_eq!(types["send_mail"], Some(Duration::from_secs(3 * 86_400)));
         assert_eq!(types["claude_extraction"], None);
     }

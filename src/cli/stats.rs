@@ -30,6 +30,14 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
         ]
     });
     table(&["  TYPE", "STATUS", "GATE", "JOBS", "AGE", "OLDEST"], rows, out)?;
+    for paused in &stats.paused {
+        out.line(format_args!(
+            "  {RED}{}{RED:#} is paused until {} ({})",
+            printable(&paused.job_type),
+            paused.until,
+            printable(paused.reason.as_deref().unwrap_or("for no reason that is known"))
+        ))?;
+    }
     question("What failed and why?", stats.failed.is_empty(), out)?;
     let rows = stats.failed.iter().map(|f| {
         vec![
@@ -67,7 +75,22 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
         let end = Cell::new(group.status.as_str(), status_style(group.status));
         vec![Cell::plain(&group.job_type), number(counted(group.jobs, group.at_least)), end]
     });
-    table(&["  TYPE", "JOBS", "STATUS"], rows, out)
+    table(&["  TYPE", "JOBS", "STATUS"], rows, out)?;
+    costs(stats, out)
+}
+
+/// Most queues have nothing that costs anything, and hear nothing of it.
+fn costs(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
+    if stats.costs.is_empty() {
+        return Ok(());
+    }
+    question("What did jobs cost?", false, out)?;
+    let rows = stats.costs.iter().map(|cost| {
+        let more = if cost.at_least { "+" } else { "" };
+        let usd = number(format_args!("{:.4}{more}", cost.total_cost_usd));
+        vec![Cell::plain(&cost.job_type), number(counted(cost.jobs, cost.at_least)), usd]
+    });
+    table(&["  TYPE", "JOBS", "USD"], rows, out)
 }
 
 fn stuck(stats: &Stats, out: &mut Output) -> std::io::Result<()> {

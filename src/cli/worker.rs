@@ -24,6 +24,7 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
         reconcile: !args.no_reconcile && place.config.reconcile_at_start,
         retention: place.config.retention.clone(),
         supervisor: Some(supervisor),
+        limits: place.config.limits(),
     };
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = (args.drain && people && !quiet && std::io::stderr().is_terminal()).then(|| total(&queue)).transpose()?;

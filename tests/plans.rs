@@ -18,7 +18,7 @@ struct Pile {
     values: &'static str,
 }
 
-const PILES: [Pile; 8] = [
+const PILES: [Pile; 10] = [
     Pile { name: "finished", columns: "status, gate, completed_at", values: "'completed', NULL, i" },
     Pile { name: "failed", columns: "status, gate, completed_at", values: "'failed', NULL, i" },
     Pile { name: "delayed", columns: "gate, run_at", values: "'delayed', 9000000000000 + i" },
@@ -30,6 +30,14 @@ const PILES: [Pile; 8] = [
     Pile { name: "waiting", columns: "gate, waiting_on", values: "'waiting', 'parent'" },
     Pile { name: "held", columns: "gate, holds", values: "'held', '[\"lane:x\"]'" },
     Pile { name: "ready, of a type nobody handles", columns: "gate, type", values: "'ready', 'foreign'" },
+    // The type is left out of the claim.
+    Pile { name: "ready, of a paused type", columns: "gate, type", values: "'ready', 'paused'" },
+    // Some are looked at, and what runs of them is counted.
+    Pile {
+        name: "ready, of a type at its limit",
+        columns: "gate, type, priority",
+        values: "'ready', 'limited', i % 3",
+    },
     Pile { name: "not admitted", columns: "gate, type", values: "'new', 'foreign'" },
 ];
 
@@ -83,6 +91,10 @@ fn expected(name: &str) -> &'static [&'static str] {
     match name {
         "claim" | "claim, three types" => &["SEARCH jobs USING COVERING INDEX jobs_ready (type=?)"],
         "claim one row" => &[],
+        // A row per type at most.
+        "paused types" => &["SCAN type_pauses"],
+        // Only what workers have in hand is in this stretch.
+        "running of a type" => &["SEARCH jobs USING INDEX jobs_by_status (status=?)"],
         // Only rows that anyone may take are in this index.
         "take over" => &["SCAN jobs USING INDEX jobs_unowned"],
         "apply" => &["SEARCH effects USING INDEX effects_job (job_id=?)"],
@@ -101,7 +113,9 @@ fn expected(name: &str) -> &'static [&'static str] {
             "SEARCH d USING INDEX job_events_job (job_id=?)",
             "SEARCH r USING INDEX job_events_job (job_id=?)",
         ],
-        "stats: newest failed" => &["SEARCH jobs USING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"],
+        "stats: newest failed" | "stats: costs" => {
+            &["SEARCH jobs USING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"]
+        }
         "stats: count" => &["SEARCH jobs USING COVERING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"],
         // Only rows that wait, or were called off while they did, are in this index.
         "stats: blocked" => &[
@@ -168,7 +182,7 @@ fn filled() -> Connection {
     for pile in PILES.into_iter().chain([READY]) {
         pile_up(&conn, pile, ROWS);
     }
-    assert_eq!(count(&conn, "SELECT count(*) FROM jobs"), 9 * i64::from(ROWS));
+    assert_eq!(count(&conn, "SELECT count(*) FROM jobs"), 11 * i64::from(ROWS));
     conn
 }
 

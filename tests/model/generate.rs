@@ -5,7 +5,7 @@ use jobq::Status;
 use jobq::store::Started;
 
 use crate::op::{DEDUP_KEYS, HOLD_KEYS, JobNo, LANES, LeaseRef, Op, Report, Request, Rule, TYPES, WORKERS};
-use crate::reference::{RefJob, Reference};
+use crate::reference::{LONGEST_PAUSE, RefJob, Reference};
 
 /// splitmix64: small, and the same everywhere for the same seed.
 pub struct Random(u64);
@@ -72,11 +72,12 @@ impl Generator {
                 worker: self.random.below(WORKERS),
                 types: self.random.some_of(TYPES, 75),
                 limit: u32::from(self.random.below(4)),
+                limits: self.limits(),
             },
             36..=38 => Op::TakeOver { worker: self.random.below(WORKERS), limit: u32::from(self.random.below(3)) },
             39..=75 => match self.lease(world) {
                 Some(lease) => self.verb(world, lease),
-                None => Op::Claim { worker: 0, types: vec![0, 1, 2], limit: 2 },
+                None => Op::Claim { worker: 0, types: vec![0, 1, 2], limit: 2, limits: self.limits() },
             },
             76..=79 => self.job(world).map_or(Op::Leases, Op::Cancel),
             80..=84 => self.ended(world).or_else(|| self.job(world)).map_or(Op::Leases, Op::Retry),
@@ -89,6 +90,11 @@ impl Generator {
             },
             _ => Op::MoveClock(self.clock_step()),
         }
+    }
+
+    fn limits(&mut self) -> Vec<(u8, u32)> {
+        let limited = self.random.some_of(TYPES, 30);
+        limited.into_iter().map(|job_type| (job_type, 1 + u32::from(self.random.below(2)))).collect()
     }
 
     fn batch(&mut self, world: &Reference) -> Op {
@@ -174,7 +180,12 @@ impl Generator {
                 Op::Decide { lease, paths, follow_ups: self.follow_ups(world, lease.job) }
             }
             10..=11 => Op::Apply { lease, report: self.report() },
-            12..=14 => Op::Reschedule { lease, delay: [0, 500, 3_000, 60_000][usize::from(self.random.below(4))] },
+            12..=14 => Op::Reschedule {
+                lease,
+                delay: [0, 500, 3_000, 60_000][usize::from(self.random.below(4))],
+                pause: [None, None, Some(2_000), Some(40_000), Some(LONGEST_PAUSE), Some(9_000_000)]
+                    [usize::from(self.random.below(6))],
+            },
             15..=17 => Op::Fail(lease),
             18..=20 => Op::Release(lease),
             21 => Op::AcknowledgeCancel(lease),

@@ -69,22 +69,57 @@ pub enum Report {
 #[derive(Clone, Debug)]
 pub enum Op {
     Enqueue(Vec<Request>),
-    Claim { worker: u8, types: Vec<u8>, limit: u32 },
-    TakeOver { worker: u8, limit: u32 },
-    Heartbeat { lease: LeaseRef, progress: bool },
+    /// `limits`: how many of a type may run at once.
+    Claim {
+        worker: u8,
+        types: Vec<u8>,
+        limit: u32,
+        limits: Vec<(u8, u32)>,
+    },
+    TakeOver {
+        worker: u8,
+        limit: u32,
+    },
+    Heartbeat {
+        lease: LeaseRef,
+        progress: bool,
+    },
     Complete(Vec<(LeaseRef, Vec<Request>)>),
-    Decide { lease: LeaseRef, paths: Vec<u8>, follow_ups: Vec<Request> },
-    Apply { lease: LeaseRef, report: Report },
-    Reschedule { lease: LeaseRef, delay: i64 },
+    Decide {
+        lease: LeaseRef,
+        paths: Vec<u8>,
+        follow_ups: Vec<Request>,
+    },
+    Apply {
+        lease: LeaseRef,
+        report: Report,
+    },
+    /// `pause`: for how long the job's type is paused.
+    Reschedule {
+        lease: LeaseRef,
+        delay: i64,
+        pause: Option<i64>,
+    },
     Fail(LeaseRef),
     Release(LeaseRef),
     AcknowledgeCancel(LeaseRef),
     Cancel(JobNo),
     Retry(JobNo),
-    ReclaimDead { worker: u8, started: Option<Vec<LeaseRef>> },
-    ReclaimLapsed { lease: LeaseRef, heartbeat: i64, started: Started },
+    ReclaimDead {
+        worker: u8,
+        started: Option<Vec<LeaseRef>>,
+    },
+    ReclaimLapsed {
+        lease: LeaseRef,
+        heartbeat: i64,
+        started: Started,
+    },
     Leases,
-    Prune { ended_before: i64, failed: bool, forget: bool },
+    Prune {
+        ended_before: i64,
+        failed: bool,
+        forget: bool,
+    },
     MoveClock(i64),
 }
 

@@ -4,7 +4,10 @@
 
 use jobq::{ErrorKind, Gate, Status};
 
-use crate::op::{Answer, HOLD_KEYS, JobNo, LeaseRef, Op, Request};
+use crate::op::{Answer, HOLD_KEYS, JobNo, LeaseRef, Op, Request, TYPES};
+
+/// An hour: a pause that ends later than that is not believed.
+pub const LONGEST_PAUSE: i64 = 3_600_000;
 
 pub type Outcome<T> = Result<T, ErrorKind>;
 
@@ -88,6 +91,8 @@ pub struct Reference {
     /// Per hold key (only paths are used): who wrote it last.
     pub disk: Vec<Option<i64>>,
     pub owners_on_record: Vec<u8>,
+    /// Per type: until when it is paused, as far as anyone remembers.
+    pub pauses: Vec<Option<i64>>,
     pub moment: u64,
     pub accepted: u64,
 }
@@ -100,6 +105,7 @@ impl Reference {
             runs: Vec::new(),
             disk: vec![None; usize::from(HOLD_KEYS)],
             owners_on_record: Vec::new(),
+            pauses: vec![None; usize::from(TYPES)],
             moment: 0,
             accepted: 0,
         }
@@ -108,7 +114,9 @@ impl Reference {
     pub fn perform(&mut self, op: &Op) -> Answer {
         let answer = match op {
             Op::Enqueue(requests) => self.enqueue(requests).map(Answer::Enqueued),
-            Op::Claim { worker, types, limit } => Ok(Answer::Claimed(self.claim(*worker, types, *limit))),
+            Op::Claim { worker, types, limit, limits } => {
+                Ok(Answer::Claimed(self.claim(*worker, types, *limit, limits)))
+            }
             Op::TakeOver { worker, limit } => Ok(Answer::Claimed(self.take_over(*worker, *limit))),
             Op::Heartbeat { lease, progress } => Ok(Answer::Pulse(self.heartbeat(*lease, *progress))),
             Op::Complete(completions) => Ok(Answer::Endings(
@@ -116,7 +124,7 @@ impl Reference {
             )),
             Op::Decide { lease, paths, follow_ups } => self.decide(*lease, paths, follow_ups).map(Answer::Ending),
             Op::Apply { lease, report } => self.apply(*lease, *report),
-            Op::Reschedule { lease, delay } => self.reschedule(*lease, *delay).map(Answer::Ending),
+            Op::Reschedule { lease, delay, pause } => self.reschedule(*lease, *delay, *pause).map(Answer::Ending),
             Op::Fail(lease) => self.fail(*lease).map(Answer::Ending),
             Op::Release(lease) => self.release(*lease).map(Answer::Ending),
             Op::AcknowledgeCancel(lease) => self.acknowledge_cancel(*lease).map(Answer::Ending),

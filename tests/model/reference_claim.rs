@@ -3,11 +3,15 @@
 use jobq::{Gate, Status};
 
 use crate::op::{JobNo, Taken};
-use crate::reference::{RefJob, Reference};
+use crate::reference::{LONGEST_PAUSE, RefJob, Reference};
 
 impl Reference {
-    pub fn claim(&mut self, worker: u8, types: &[u8], limit: u32) -> Vec<Taken> {
+    pub fn claim(&mut self, worker: u8, types: &[u8], limit: u32, limits: &[(u8, u32)]) -> Vec<Taken> {
         let now = self.now;
+        // Those that are over, or that nobody believes, are forgotten.
+        for pause in &mut self.pauses {
+            *pause = pause.filter(|until| *until > now && *until - now <= LONGEST_PAUSE);
+        }
         for job in self.jobs.iter_mut().filter(|job| job.status == Status::Pending && job.waiting_on.is_none()) {
             job.due |= time_has_come(job.run_at, job.backing_off.then_some(job.backoff_max), now);
         }
@@ -15,8 +19,19 @@ impl Reference {
             .jobs
             .iter()
             .filter(|job| types.contains(&job.job_type) && self.gate(job) == Some(Gate::Ready))
+            .filter(|job| self.pauses[usize::from(job.job_type)].is_none())
             .collect();
         best.sort_by_key(|job| (-i64::from(job.priority), job.order));
+        for (job_type, most) in limits {
+            let runs =
+                |job: &&RefJob| job.job_type == *job_type && job.status == Status::Claimed && job.decided.is_none();
+            let mut room = (*most as usize).saturating_sub(self.jobs.iter().filter(runs).count());
+            best.retain(|job| {
+                let fits = job.job_type != *job_type || room > 0;
+                room = room.saturating_sub(usize::from(job.job_type == *job_type));
+                fits
+            });
+        }
         let chosen: Vec<JobNo> = best.iter().take(limit as usize).map(|job| job.no).collect();
         chosen.into_iter().map(|no| self.hand_out(no, worker, true)).collect()
     }

@@ -4,7 +4,7 @@ use jobq::store::{Ending, Pulse};
 use jobq::{ErrorKind, Status};
 
 use crate::op::{Answer, Applied, JobNo, LeaseRef, Report, Request};
-use crate::reference::{Decided, Effect, Outcome, Reference, Run};
+use crate::reference::{Decided, Effect, LONGEST_PAUSE, Outcome, Reference, Run};
 
 impl Reference {
     /// The job, if this lease is its newest and somebody has it or it ended.
@@ -135,9 +135,15 @@ impl Reference {
         }
     }
 
-    pub fn reschedule(&mut self, lease: LeaseRef, delay: i64) -> Outcome<Ending> {
+    pub fn reschedule(&mut self, lease: LeaseRef, delay: i64, pause: Option<i64>) -> Outcome<Ending> {
         let at = self.undecided(lease)?;
         let job = &mut self.jobs[at];
+        if let Some(pause) = pause {
+            let until = self.now + pause.min(LONGEST_PAUSE);
+            let known = &mut self.pauses[usize::from(job.job_type)];
+            // The longer one counts, if it can be believed.
+            *known = known.filter(|other| *other - self.now <= LONGEST_PAUSE).max(Some(until));
+        }
         if job.cancel_requested {
             self.end(at, Status::Cancelled);
             return Ok(Ending::Cancelled);

@@ -9,10 +9,10 @@ use jobq::clock::ManualClock;
 use jobq::store::sqlite::SqliteStore;
 use jobq::store::{
     Application, Applier, ApplyReport, Beat, ClaimRequest, ClaimedJob, Completion, DeadOwner, Decision, Dedup,
-    EffectOp, EnqueueJob, Failure, FileStamp, LapsedLease, Lease, Owner, PlannedEffect, Precondition, Progress,
+    EffectOp, EnqueueJob, Failure, FileStamp, LapsedLease, Lease, Limits, Owner, PlannedEffect, Precondition, Progress,
     Reclaim, Reclaimed, Store,
 };
-use jobq::{Backoff, EnqueueOutcome, PruneRequest, Unique};
+use jobq::{Backoff, EnqueueOutcome, ErrorKind, PruneRequest, Unique};
 use sha2::{Digest as _, Sha256};
 
 use crate::op::{
@@ -48,14 +48,17 @@ impl Subject<'_> {
                 });
                 Answer::Enqueued(accepted.collect())
             }
-            Op::Claim { worker, types, limit } => {
-                let types = types.iter().map(|t| self.type_name(*t)).collect();
-                self.taken(store.claim(ClaimRequest {
-                    owner: self.owner(*worker),
-                    types,
-                    limit: *limit,
-                    limits: jobq::store::Limits::new(),
-                })?)
+            Op::Claim { worker, types, limit, limits } => {
+                let types: Vec<String> = types.iter().map(|t| self.type_name(*t)).collect();
+                let limits: Limits = limits.iter().map(|(t, most)| (self.type_name(*t), *most)).collect();
+                let owner = self.owner(*worker);
+                let request = ClaimRequest { owner, types: types.clone(), limit: *limit, limits: limits.clone() };
+                let claimed = store.claim(request)?;
+                // Who was given less than they asked for and looks again must not be sent back at once.
+                if claimed.len() < *limit as usize && store.outlook(&types, &limits)?.claimable {
+                    return Err(jobq::Error::new(ErrorKind::Internal, "a look promises what no claim finds"));
+                }
+                self.taken(claimed)
             }
             Op::TakeOver { worker, limit } => self.taken(store.take_over(self.owner(*worker), *limit)?),
             Op::Heartbeat { lease, progress } => {
@@ -88,9 +91,11 @@ impl Subject<'_> {
                 let shown = applier.shown.lock().expect("nothing panics while it is locked").take();
                 Answer::Application { outcome, shown }
             }
-            Op::Reschedule { lease, delay } => {
+            Op::Reschedule { lease, delay, pause } => {
                 let delay = Duration::from_millis(delay.unsigned_abs());
-                Answer::Ending(store.reschedule(self.lease(*lease), failure(), delay)?)
+                let mut failure = failure();
+                failure.pause = pause.map(|pause| Duration::from_millis(pause.unsigned_abs()));
+                Answer::Ending(store.reschedule(self.lease(*lease), failure, delay)?)
             }
             Op::Fail(lease) => Answer::Ending(store.fail(self.lease(*lease), failure())?),
             Op::Release(lease) => Answer::Ending(store.release(self.lease(*lease))?),

@@ -103,13 +103,14 @@ impl Trial<'_> {
     fn work_until_idle(&mut self) -> Result<(), String> {
         // Follow-ups are not queued here, so each round ends at least one job.
         for _ in 0..=self.reference.jobs.len() + 50 {
-            let latest = self.reference.jobs.iter().filter_map(|job| job.run_at).max().unwrap_or(0);
+            let due = self.reference.jobs.iter().filter_map(|job| job.run_at);
+            let latest = due.chain(self.reference.pauses.iter().flatten().copied()).max().unwrap_or(0);
             self.step(Op::MoveClock((latest - self.reference.now).max(0)))?;
             if self.reference.jobs.iter().any(|job| job.status == Status::Claimed && job.owner.is_none()) {
                 self.step(Op::TakeOver { worker: 0, limit: MANY })?;
             }
             if self.reference.jobs.iter().any(|job| job.status == Status::Pending) {
-                self.step(Op::Claim { worker: 1, types: (0..TYPES).collect(), limit: MANY })?;
+                self.step(Op::Claim { worker: 1, types: (0..TYPES).collect(), limit: MANY, limits: Vec::new() })?;
             }
             let (decided, open): (Vec<&RefJob>, Vec<&RefJob>) =
                 self.reference.jobs.iter().filter(|job| job.owner.is_some()).partition(|job| job.decided.is_some());

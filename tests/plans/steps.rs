@@ -50,6 +50,8 @@ fn statements() -> Vec<(&'static str, Vec<Value>, usize)> {
     let three = [claim.clone(), vec![text("other"), text("third")]].concat();
     vec![
         ("claim", claim, 5),
+        ("paused types", Vec::new(), 1),
+        ("running of a type", vec![text("limited"), Value::from(LIMIT)], 1),
         ("claim, three types", three, 5),
         ("take over", vec![text("worker"), now.clone(), limit.clone()], 0),
         ("promote due", vec![now.clone(), limit.clone()], 0),
@@ -77,10 +79,18 @@ fn compare(lone: &Connection, crowded: &Connection, what: &str) -> Vec<String> {
     found
 }
 
-/// A few rows to claim and a few to list.
+/// How many of the limited type may run at once.
+const LIMIT: u32 = 3;
+const RUNNING: Pile =
+    Pile { name: "running", columns: "status, gate, locked_by, type", values: "'claimed', NULL, 'worker', 'limited'" };
+
+/// A few rows to claim and a few to list; a pause, and a type that is at its limit.
 fn few(conn: &Connection) {
     pile_up(conn, READY, 10);
     pile_up(conn, Pile { name: "few failed", ..PILES[1] }, 10);
+    pile_up(conn, RUNNING, LIMIT);
+    conn.execute("INSERT INTO type_pauses VALUES ('paused', ?1, ?2, 'rate_limited: wait')", [NOW + 60_000, NOW])
+        .unwrap();
 }
 
 fn lone() -> Connection {
@@ -98,6 +108,24 @@ fn a_claim_costs_the_same_beside_any_pile() {
         found.extend(compare(&lone(), &crowded, pile.name));
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// What a claim and a look do about a type that has a limit: some of its rows, then a count.
+#[test]
+fn a_type_at_its_limit_costs_the_same_however_many_wait() {
+    let claim = vec![Value::from(5), text("limited")];
+    let count = vec![text("limited"), Value::from(LIMIT)];
+    let at_limit = |waiting: u32| {
+        let conn = lone();
+        pile_up(&conn, Pile { name: "limited", ..PILES[8] }, waiting);
+        ["claim", "running of a type"].map(|name| {
+            let values = if name == "claim" { &claim } else { &count };
+            cost(&conn, name, values).steps
+        })
+    };
+    for (few, many) in at_limit(10).into_iter().zip(at_limit(PILE)) {
+        assert!(few > 0.0 && many <= few * TOLERATED, "{few} steps, and {many} beside {PILE}");
+    }
 }
 
 #[test]

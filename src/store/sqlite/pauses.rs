@@ -80,9 +80,11 @@ pub(super) fn of(conn: &Connection, job_type: &str, now: Millis) -> Result<Optio
     Ok(pause.filter(|pause| pause.holds(now)))
 }
 
+/// There are hardly ever any.
+pub(super) const ALL: &str = "SELECT type, until, since, reason FROM type_pauses ORDER BY type";
+
 fn all(conn: &Connection) -> Result<Vec<Pause>> {
-    let mut statement =
-        conn.prepare_cached("SELECT type, until, since, reason FROM type_pauses ORDER BY type").map_err(sql_error)?;
+    let mut statement = conn.prepare_cached(ALL).map_err(sql_error)?;
     let rows = statement.query_map([], pause).map_err(sql_error)?;
     rows.collect::<rusqlite::Result<_>>().map_err(sql_error)
 }

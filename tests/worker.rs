@@ -19,6 +19,7 @@ mod worker {
     mod retention;
     mod sharing;
     mod shutdown;
+    mod throttle;
     mod unruly;
     mod wakes;
 }

@@ -37,6 +37,10 @@ pub enum Deed {
     /// Fails, to be repeated, if this is an attempt before that one.
     RetryBefore(u32),
     Permanent,
+    /// Fails and pauses its type for so many milliseconds, if this is an attempt before that one.
+    PauseTypeBefore(u32, u64),
+    /// Fails and leaves this, if this is an attempt before that one.
+    LeaveBefore(u32, serde_json::Value),
     Checkpoint(u64),
     /// Notes in the log what an earlier attempt has left.
     NoteCheckpoint,
@@ -141,6 +145,14 @@ impl Handler for Actor {
                 Deed::RetryBefore(attempt) if ctx.attempt() < attempt => {
                     return Err(HandlerError::retry("not yet").with_code("not_yet"));
                 }
+                Deed::PauseTypeBefore(attempt, millis) if ctx.attempt() < attempt => {
+                    let error = HandlerError::retry("the service says so").with_code("wait").after(Duration::ZERO);
+                    return Err(error.pausing_type(Duration::from_millis(millis)));
+                }
+                Deed::LeaveBefore(attempt, left) if ctx.attempt() < attempt => {
+                    let error = HandlerError::retry("it cannot be used").with_code("useless").after(Duration::ZERO);
+                    return Err(error.with_result(left));
+                }
                 Deed::Permanent => return Err(HandlerError::permanent("never").with_code("never")),
                 Deed::Checkpoint(value) => ctx.checkpoint(&value)?,
                 Deed::NoteCheckpoint => {
@@ -159,7 +171,13 @@ impl Handler for Actor {
                 Deed::BadFollowUp => {
                     outcome = outcome.follow_up(NewJob::raw("create_file", r#"{"path":"../outside","content":""}"#));
                 }
-                Deed::AbortBefore(_) | Deed::RetryBefore(_) | Deed::HooksPanic | Deed::HooksFail | Deed::HooksHang => {}
+                Deed::AbortBefore(_)
+                | Deed::RetryBefore(_)
+                | Deed::PauseTypeBefore(..)
+                | Deed::LeaveBefore(..)
+                | Deed::HooksPanic
+                | Deed::HooksFail
+                | Deed::HooksHang => {}
             }
         }
         Ok(outcome)

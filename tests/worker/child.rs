@@ -1,6 +1,7 @@
 //! The process that a test starts, stops and kills: this test program again,
 //! with one thing to do.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct Setup {
     pub dies_when_decided: bool,
     /// Fails file jobs at random, beginning with this seed.
     pub faults: Option<u64>,
+    /// How many jobs of a type may run at once.
+    pub limits: BTreeMap<String, u32>,
 }
 
 impl Setup {
@@ -48,6 +51,7 @@ impl Setup {
             lease: Duration::from_millis(self.lease_ms),
             grace: self.grace_ms.map(Duration::from_millis),
             reconcile: false,
+            limits: self.limits.clone(),
             ..WorkerOptions::default()
         }
     }

@@ -124,6 +124,7 @@ fn setup(root: &Path, folder: &Path, name: &str) -> Setup {
         busy_ms: 30_000,
         dies_when_decided: false,
         faults: None,
+        limits: std::collections::BTreeMap::new(),
     }
 }
 

@@ -8,6 +8,7 @@ mod cli {
     mod jobs;
     mod places;
     mod reconcile;
+    mod throttle;
     mod unavailable;
     mod worker;
 }

@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod enqueue;
 mod events;
+mod handlers;
 mod init;
 mod lifecycle;
 mod list;
@@ -101,6 +102,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Reclaim(args) => reclaim::run(args, &place()?, out),
         Command::Prune(args) => prune::run(args, &place()?, out),
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
+        Command::Handlers => handlers::run(&place()?, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),
     }

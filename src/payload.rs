@@ -236,7 +236,18 @@ impl JobTypes {
         self.find(job_type).is_some()
     }
 
-    pub(crate) fn defaults(&self, job_type: &str) -> Defaults {
+    /// These types, one of them with other defaults than it has by itself.
+    #[must_use]
+    pub fn with_defaults(mut self, job_type: &str, defaults: Defaults) -> Self {
+        if let Some(own) = self.own.get_mut(job_type) {
+            own.defaults = defaults;
+        }
+        self
+    }
+
+    /// What jobs of a type get when the caller does not say.
+    #[must_use]
+    pub fn defaults(&self, job_type: &str) -> Defaults {
         self.find(job_type).map_or_else(Defaults::default, |t| t.defaults)
     }
 

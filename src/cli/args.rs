@@ -80,6 +80,9 @@ pub(crate) enum Command {
     Prune(PruneArgs),
     /// Is this queue in order, and if not, what is to be done
     Doctor(DoctorArgs),
+    /// The known job types, where each comes from, its defaults and schema
+    #[command(after_help = "Example:\n  jobq handlers --json")]
+    Handlers,
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
     Completions(CompletionsArgs),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use jobq::{Error, ErrorKind, Result, Retention};
+use jobq::{Error, ErrorKind, JobTypes, ProgramSettings, Result, Retention};
 use serde::Deserialize;
 
 /// The file `jobq init` writes: every setting, commented out, with its default.
@@ -30,10 +30,24 @@ pub(crate) const TEMPLATE: &str = "\
 ## send_mail = \"3d\"
 ## claude_extraction = \"forever\"
 
-# How many jobs of a type may run at once, counted over all workers; any type can
-# have such a table, and without one there is no limit.
+# What holds for the jobs of one type. Any type can have such a table; a job that
+# brings its own timeout or attempts keeps them. Without concurrency there is no
+# limit; with it, jobs are counted over all workers.
 ## [handlers.claude_extraction]
 ## concurrency = 2
+## timeout = \"10m\"
+## max_attempts = 3
+## backoff = \"1s\"
+## backoff_max = \"30s\"
+
+# A program as handler, besides executables in .jobq/handlers. It runs in the root.
+## [handlers.resize]
+## command = [\"python3\", \"tools/resize.py\"]
+## permanent_exit_codes = [2, 64]
+## pass_env = [\"AWS_*\", \"MAGICK_HOME\"]
+## env = { MODE = \"fast\" }
+## keep_output = 1048576
+## grace = \"3s\"
 ";
 
 pub(crate) struct Config {
@@ -89,6 +103,16 @@ impl Config {
         handlers::check(&file.handlers)?;
         let retention = retention(&file.retention)?;
         Ok(Self { busy_timeout, reconcile_at_start, retention, handlers: file.handlers })
+    }
+
+    /// What is said of programs, by type.
+    pub(crate) fn programs(&self) -> Result<Vec<(String, ProgramSettings)>> {
+        handlers::programs(&self.handlers)
+    }
+
+    /// These types, with what is said of those that come with jobq.
+    pub(crate) fn with_defaults(&self, types: JobTypes) -> Result<JobTypes> {
+        handlers::with_defaults(&self.handlers, types)
     }
 
     /// How many jobs of a type may run at once.

@@ -37,7 +37,9 @@ impl Place {
 
     /// The programs that handle jobs here.
     pub(crate) fn programs(&self) -> Result<ProgramHandlers> {
-        Ok(ProgramHandlers::in_folder(QueueOptions::at(&self.db).handlers_folder()?))
+        let programs = ProgramHandlers::in_folder(QueueOptions::at(&self.db).handlers_folder()?);
+        let settings = self.config.programs()?;
+        Ok(settings.into_iter().fold(programs, |programs, (name, settings)| programs.with(name, settings)))
     }
 
     /// The handlers a worker has here.
@@ -45,8 +47,13 @@ impl Place {
         Ok(Registry::builtin().with_programs(&self.programs()?))
     }
 
+    /// The types that are known here, with their settings.
+    pub(crate) fn types(&self) -> Result<JobTypes> {
+        Ok(self.config.with_defaults(JobTypes::builtin())?.with_programs(&self.programs()?))
+    }
+
     fn open_with(&self, recover: bool) -> Result<Queue> {
-        let types = JobTypes::builtin().with_programs(&self.programs()?);
+        let types = self.types()?;
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
         let options = options.recover(recover).types(types);
         match &self.root {

@@ -63,12 +63,7 @@ pub fn claim(store: &SqliteStore, limit: u32) -> Vec<ClaimedJob> {
 }
 
 pub fn claim_request(limit: u32) -> ClaimRequest {
-    ClaimRequest {
-        owner: owner("worker"),
-        types: types().names(),
-        limit,
-        limits: jobq::store::Limits::new(),
-    }
+    ClaimRequest { owner: owner("worker"), types: types().names(), limit, limits: jobq::store::Limits::new() }
 }
 
 pub fn complete(store: &SqliteStore, job: &ClaimedJob) {

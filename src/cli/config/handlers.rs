@@ -1,25 +1,101 @@
 //! `[handlers.<type>]`: what is set for the jobs of one type, whoever runs them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use jobq::{Error, Result};
+use jobq::{Defaults, Error, JobTypes, ProgramSettings, Result};
 use serde::Deserialize;
 
+use crate::cli::args::duration;
+
 /// The tables by type.
-pub(super) type Handlers = BTreeMap<String, HandlerTable>;
+pub(crate) type Handlers = BTreeMap<String, HandlerTable>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HandlerTable {
     /// How many may run at once, counted over all workers.
     pub(crate) concurrency: Option<u32>,
+    timeout: Option<String>,
+    max_attempts: Option<u32>,
+    backoff: Option<String>,
+    backoff_max: Option<String>,
+    // What is left is about programs.
+    command: Option<Vec<String>>,
+    permanent_exit_codes: Option<Vec<i32>>,
+    pass_env: Option<Vec<String>>,
+    env: Option<BTreeMap<String, String>>,
+    keep_output: Option<usize>,
+    grace: Option<String>,
 }
 
-pub(super) fn check(handlers: &Handlers) -> Result<()> {
-    for (name, table) in handlers {
-        if table.concurrency == Some(0) {
-            return Err(Error::invalid(format!("handlers.{name}.concurrency"), "must be at least 1"));
+impl HandlerTable {
+    /// Attempts, timeout and backoff on top of what the type has by itself.
+    fn defaults(&self, name: &str, mut defaults: Defaults) -> Result<Defaults> {
+        let time = |field: &str, text: &Option<String>| -> Result<Option<Duration>> {
+            let parsed = text.as_deref().map(duration).transpose();
+            parsed.map_err(|e| Error::invalid(format!("handlers.{name}.{field}"), e))
+        };
+        if let Some(timeout) = time("timeout", &self.timeout)? {
+            if timeout.is_zero() {
+                return Err(Error::invalid(format!("handlers.{name}.timeout"), "must be longer than zero"));
+            }
+            defaults.timeout = timeout;
         }
+        defaults.max_attempts = self.max_attempts.unwrap_or(defaults.max_attempts);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        if let Some(base) = time("backoff", &self.backoff)? {
+            defaults.backoff.base_ms = millis(base);
+            defaults.backoff.max_ms = defaults.backoff.max_ms.max(millis(base));
+        }
+        if let Some(max) = time("backoff_max", &self.backoff_max)? {
+            defaults.backoff.max_ms = millis(max);
+        }
+        Ok(defaults)
+    }
+
+    fn is_about_a_program(&self) -> bool {
+        self.command.is_some()
+            || self.permanent_exit_codes.is_some()
+            || self.pass_env.is_some()
+            || self.env.is_some()
+            || self.keep_output.is_some()
+            || self.grace.is_some()
+    }
+
+    fn program(&self, name: &str) -> Result<ProgramSettings> {
+        let grace = self.grace.as_deref().map(duration).transpose();
+        let usual = ProgramSettings::default();
+        Ok(ProgramSettings {
+            command: self.command.clone(),
+            defaults: self.defaults(name, usual.defaults)?,
+            permanent_exit_codes: self.permanent_exit_codes.clone().unwrap_or_default(),
+            pass_env: self.pass_env.clone().unwrap_or_default(),
+            env: self.env.clone().unwrap_or_default(),
+            keep_output: self.keep_output.unwrap_or(usual.keep_output),
+            grace: grace.map_err(|e| Error::invalid(format!("handlers.{name}.grace"), e))?,
+        })
+    }
+}
+
+/// Everything that can be wrong with the tables is said when they are read.
+pub(super) fn check(handlers: &Handlers) -> Result<()> {
+    let types = JobTypes::builtin();
+    for (name, table) in handlers {
+        let wrong = |field: &str, why: &str| Err(Error::invalid(format!("handlers.{name}.{field}"), why));
+        if table.concurrency == Some(0) {
+            return wrong("concurrency", "must be at least 1");
+        }
+        if table.max_attempts == Some(0) {
+            return wrong("max_attempts", "must be at least 1");
+        }
+        if table.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
+            return wrong("command", "is a list that begins with a program, as in [\"python3\", \"tools/resize.py\"]");
+        }
+        if types.knows(name) && table.is_about_a_program() {
+            return wrong("command", "and what else is about programs is for types that do not come with jobq");
+        }
+        table.program(name)?;
     }
     Ok(())
 }
@@ -29,9 +105,26 @@ pub(super) fn limits(handlers: &Handlers) -> BTreeMap<String, u32> {
     handlers.iter().filter_map(|(name, table)| Some((name.clone(), table.concurrency?))).collect()
 }
 
+/// What the settings say of programs.
+pub(super) fn programs(handlers: &Handlers) -> Result<Vec<(String, ProgramSettings)>> {
+    let builtin = JobTypes::builtin();
+    let programs = handlers.iter().filter(|(name, _)| !builtin.knows(name));
+    programs.map(|(name, table)| Ok((name.clone(), table.program(name)?))).collect()
+}
+
+/// Types that come with jobq, with what the settings say of them.
+pub(super) fn with_defaults(handlers: &Handlers, mut types: JobTypes) -> Result<JobTypes> {
+    for (name, table) in handlers.iter().filter(|(name, _)| JobTypes::builtin().knows(name)) {
+        let defaults = table.defaults(name, types.defaults(name))?;
+        types = types.with_defaults(name, defaults);
+    }
+    Ok(types)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Config;
+    use super::*;
 
     #[test]
     fn a_type_may_have_a_limit() {
@@ -43,15 +136,42 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_limit_is_refused() {
+    fn what_cannot_be_is_refused_and_named() {
         for (text, field) in [
-            ("[handlers.x]\nconcurrency = 0", "handlers.x.concurrency"),
-            ("[handlers.x]\nconcurrency = -1", "config"),
-            ("[handlers.x]\nconcurrency = \"two\"", "config"),
-            ("[handlers.x]\nconcurency = 2", "config"),
-            ("[handlers]\nconcurrency = 2", "config"),
+            ("concurrency = 0", "handlers.x.concurrency"),
+            ("concurrency = -1", "config"),
+            ("concurrency = \"two\"", "config"),
+            ("concurency = 2", "config"),
+            ("max_attempts = 0", "handlers.x.max_attempts"),
+            ("timeout = \"0s\"", "handlers.x.timeout"),
+            ("timeout = \"soon\"", "handlers.x.timeout"),
+            ("backoff = \"x\"", "handlers.x.backoff"),
+            ("grace = \"x\"", "handlers.x.grace"),
+            ("command = []", "handlers.x.command"),
+            ("command = \"python3\"", "config"),
         ] {
-            assert_eq!(Config::parse(text).err().unwrap().field(), Some(field), "{text}");
+            assert_eq!(Config::parse(&format!("[handlers.x]\n{text}")).err().unwrap().field(), Some(field), "{text}");
         }
+        assert_eq!(Config::parse("[handlers]\nconcurrency = 2").err().unwrap().field(), Some("config"));
+        let taken = Config::parse("[handlers.create_file]\ncommand = [\"x\"]").err().unwrap();
+        assert_eq!(taken.field(), Some("handlers.create_file.command"));
+    }
+
+    #[test]
+    fn a_program_is_as_the_settings_say_and_so_are_types_that_come_with_jobq() {
+        let text = "[handlers.resize]\ncommand = [\"python3\", \"r.py\"]\ntimeout = \"2m\"\nmax_attempts = 5\n\
+                    backoff = \"1m\"\npermanent_exit_codes = [2]\npass_env = [\"AWS_*\"]\nenv = { MODE = \"fast\" }\n\
+                    keep_output = 10\ngrace = \"9s\"\n[handlers.create_file]\ntimeout = \"7s\"";
+        let config = Config::parse(text).unwrap();
+        let programs = programs(&config.handlers).unwrap();
+        let [(name, program)] = programs.as_slice() else { panic!("{programs:?}") };
+        assert_eq!((name.as_str(), program.command.as_ref().unwrap().len()), ("resize", 2));
+        assert_eq!((program.defaults.timeout, program.defaults.max_attempts), (Duration::from_secs(120), 5));
+        assert_eq!((program.defaults.backoff.base_ms, program.defaults.backoff.max_ms), (60_000, 60_000));
+        assert_eq!((program.keep_output, program.grace), (10, Some(Duration::from_secs(9))));
+        assert_eq!((&*program.pass_env, &*program.env["MODE"]), (&["AWS_*".to_owned()][..], "fast"));
+        let types = with_defaults(&config.handlers, JobTypes::builtin()).unwrap();
+        assert_eq!(types.defaults("create_file").timeout, Duration::from_secs(7));
+        assert_eq!(types.defaults("delete_file").timeout, Duration::from_secs(300));
     }
 }

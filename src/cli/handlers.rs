@@ -1,0 +1,130 @@
+//! `jobq handlers`: the known job types, where each comes from, and how its jobs
+//! are treated.
+
+use jobq::handlers::WriteFiles;
+use jobq::{Defaults, ListedProgram, Payload as _, Registry, printable};
+use serde::Serialize;
+
+use super::locate::Place;
+use super::output::{Cell, DIM, GREEN, Output, RED, YELLOW, span};
+use super::{Answer, Outcome};
+
+#[derive(Serialize)]
+struct Listed {
+    #[serde(rename = "type")]
+    job_type: String,
+    /// `built-in`, `program`, or `schema` for a type that is only judged here.
+    source: &'static str,
+    /// Whether a worker here would run its jobs.
+    runs: bool,
+    command: Option<Vec<String>>,
+    timeout_ms: u64,
+    max_attempts: u32,
+    backoff_ms: u64,
+    backoff_max_ms: u64,
+    concurrency: Option<u32>,
+    schema: Option<String>,
+    problem: Option<String>,
+}
+
+pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
+    let listed = list(place)?;
+    if out.json {
+        for one in &listed {
+            out.json(one)?;
+        }
+        return Ok(Answer::Yes);
+    }
+    let rows: Vec<Vec<Cell>> = listed.iter().map(row).collect();
+    out.table(&["TYPE", "RUN BY", "TIMEOUT", "TRIES", "AT ONCE", "SCHEMA"], &rows)?;
+    for one in &listed {
+        if let Some(problem) = &one.problem {
+            out.line(format_args!("{RED}{}{RED:#}: {}", printable(&one.job_type), printable(problem)))?;
+        }
+    }
+    let folder = place.programs()?.folder().display().to_string();
+    out.line(format_args!("{DIM}an executable {}/<type> handles jobs of that type{DIM:#}", printable(&folder)))?;
+    Ok(Answer::Yes)
+}
+
+fn list(place: &Place) -> jobq::Result<Vec<Listed>> {
+    let limits = place.config.limits();
+    let (builtin, types) = (Registry::builtin(), place.types()?);
+    let can_run = builtin.names();
+    let own = builtin.types().names();
+    let mut listed: Vec<Listed> = own
+        .iter()
+        .map(|name| {
+            let program = ListedProgram {
+                job_type: name.clone(),
+                command: None,
+                schema: None,
+                defaults: types.defaults(name),
+                problem: None,
+            };
+            // A commit needs no handler: whoever comes by applies what it has left undone.
+            let runs = can_run.contains(name) || name == WriteFiles::TYPE;
+            Listed { runs, source: "built-in", ..of_program(program, &limits) }
+        })
+        .collect();
+    for program in place.programs()?.list() {
+        match listed.iter_mut().find(|one| one.job_type == program.job_type) {
+            // The settings of a built-in type are no program; an executable of its name is a mistake.
+            Some(one) if program.command.is_some() || program.schema.is_some() => {
+                let folder = place.programs()?.folder().display().to_string();
+                one.problem = Some(format!("comes with jobq; what {folder} has of that name is not used"));
+            }
+            Some(_) => {}
+            None => listed.push(of_program(program, &limits)),
+        }
+    }
+    listed.sort_by(|a, b| a.job_type.cmp(&b.job_type));
+    Ok(listed)
+}
+
+fn of_program(program: ListedProgram, limits: &std::collections::BTreeMap<String, u32>) -> Listed {
+    let Defaults { max_attempts, timeout, backoff, .. } = program.defaults;
+    Listed {
+        source: if program.command.is_some() { "program" } else { "schema" },
+        runs: program.command.is_some() && program.problem.is_none(),
+        command: program.command,
+        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        max_attempts,
+        backoff_ms: backoff.base_ms,
+        backoff_max_ms: backoff.max_ms,
+        concurrency: limits.get(&program.job_type).copied(),
+        schema: program.schema.map(|path| path.display().to_string()),
+        job_type: program.job_type,
+        problem: program.problem,
+    }
+}
+
+fn row(one: &Listed) -> Vec<Cell> {
+    let run_by = match (&one.command, one.source, one.runs) {
+        (_, "built-in", true) => Cell::new("jobq", GREEN),
+        (_, "built-in", false) => Cell::new("nobody here", YELLOW),
+        (Some(command), ..) => Cell::plain(short(command)),
+        (None, ..) => Cell::new("nobody here", YELLOW),
+    };
+    vec![
+        Cell::plain(&one.job_type),
+        run_by,
+        Cell::number(span(i64::try_from(one.timeout_ms).unwrap_or(i64::MAX)), anstyle::Style::new()),
+        Cell::number(one.max_attempts, anstyle::Style::new()),
+        Cell::number(
+            one.concurrency.map_or_else(|| "any".to_owned(), |limit| limit.to_string()),
+            anstyle::Style::new(),
+        ),
+        Cell::new(one.schema.as_deref().map_or("", file_name), DIM),
+    ]
+}
+
+/// Enough of a command to know it again.
+fn short(command: &[String]) -> String {
+    let words: Vec<&str> = command.iter().map(|word| file_name(word)).collect();
+    words.join(" ")
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

@@ -95,7 +95,8 @@ pub trait Store: Send + Sync {
     /// Whether any job did something below this folder, or is about to.
     fn touched_below(&self, folder: &str) -> Result<bool>;
 
-    /// Looks at a difference once more, while nothing can be applied.
+    /// Looks at a difference once more, while nothing can be applied, after
+    /// admitting what other programs inserted: that is work in flight, too.
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation>;
 
     /// Queues a repair, unless the path has got newer work since. Looked at in the

@@ -72,6 +72,21 @@ fn findings_have_the_documented_shape_and_exit_1() {
     assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "other", "it reports and never fixes");
 }
 
+/// A row that no jobq process has looked at yet has no holds of its own.
+#[test]
+fn a_job_that_plain_sql_inserted_is_work_in_flight_too() {
+    let q = with_files();
+    std::fs::write(q.path().join("a"), "other").unwrap();
+    let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let payload = json!({"path": "a", "content": "next", "overwrite": true}).to_string();
+    q.sql().execute("INSERT INTO jobs (id, type, payload) VALUES (?1, 'create_file', ?2)", [id, &payload]).unwrap();
+    let lines = q.json(&["reconcile"]);
+    assert_eq!((&lines[0]["path"], &lines[0]["in_flight"]), (&json!("a"), &json!(id)));
+    assert_eq!((&lines[1]["findings"], &lines[1]["in_flight"]), (&json!(0), &json!(1)));
+    assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "other", "it reports and never fixes");
+    assert_eq!(q.json(&["show", id])[0]["status"], "pending");
+}
+
 #[test]
 fn repairs_are_queued_only_when_asked_for_and_said() {
     let q = with_files();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobq::state::Status;
+use jobq::state::{Gate, Status};
 use jobq::store::{
     Application, Confirmation, ExpectedQuery, ExpectedStamp, PlannedEffect, PruneRequest, Store as _, Suspicion,
 };
@@ -85,6 +85,19 @@ pub fn a_suspicion_is_confirmed_only_if_nothing_has_changed<H: Harness>() {
     world.decide(&lease, vec![put("x")]).unwrap();
     world.apply(&lease).unwrap();
     assert_eq!(confirm("a", true), Confirmation::Changed { by: Some("next".into()) }, "another job was there");
+}
+
+pub fn a_confirmation_admits_first<H: Harness>() {
+    let world = World::<H>::new();
+    applied(&world, "a", vec![put("x")]);
+    world.add(create("unchecked", "x", "1").no_key().unadmitted());
+    world.add(create("elsewhere", "y", "1").no_key().unadmitted());
+    let suspicion = Suspicion { path: "x".into(), job_id: "a".into(), still_so: Arc::new(|| true) };
+    let in_flight = Some("unchecked".to_owned());
+    assert_eq!(world.store.confirm(suspicion).unwrap(), Confirmation::Confirmed { in_flight });
+    for id in ["unchecked", "elsewhere"] {
+        assert_eq!(world.gate(id), Some(Gate::Ready));
+    }
 }
 
 pub fn the_history_of_a_path_begins_with_the_newest<H: Harness>() {

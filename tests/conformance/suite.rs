@@ -30,6 +30,7 @@ macro_rules! conformance {
                     the_latest_applied_effect_of_each_path_is_expected
                     what_a_failed_job_planned_is_not_expected
                     a_suspicion_is_confirmed_only_if_nothing_has_changed
+                    a_confirmation_admits_first
                     the_history_of_a_path_begins_with_the_newest;
                 dedup:
                     the_same_key_finds_the_unfinished_job

@@ -143,6 +143,8 @@ pub(super) fn touched_below(conn: &Connection, folder: &str) -> Result<bool> {
 
 /// Under the write lock nothing is applied, so what is seen now is so.
 pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation> {
+    // What other programs have inserted has its holds only then, and may be about this path.
+    admit::admit(tx)?;
     let in_flight = holder(tx, &suspicion.path)?;
     let latest = file(tx.conn, &suspicion.path)?.map(|file| file.job_id);
     if latest.as_ref() != Some(&suspicion.job_id) {
@@ -164,7 +166,7 @@ fn holder(tx: &Tx<'_>, path: &str) -> Result<Option<String>> {
 
 /// Queued only on top of what it puts back.
 pub(super) fn repair(tx: &Tx<'_>, repair: &RepairJob) -> Result<Requeued> {
-    // What other programs have inserted has its holds only then.
+    // As for a confirmation.
     admit::admit(tx)?;
     if let Some(by) = holder(tx, &repair.path)? {
         return Ok(Requeued::Overtaken { by: Some(by) });

@@ -132,7 +132,8 @@ impl SqliteStore {
         };
         Ok(Self {
             root,
-            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake),
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake)
+                .bounding(log_of(&path), connection::MOST_LOG),
             readers: Readers::new(path, busy_timeout),
         })
     }

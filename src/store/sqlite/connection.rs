@@ -13,6 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// Before 3.51.3 a WAL reset could lose committed transactions.
 pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
 
+/// What is kept of a log that is begun anew, and what one may grow to before that is
+/// forced: four checkpoints' worth, in bytes.
+pub(super) const MOST_LOG: u64 = 64 << 20;
+
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -55,7 +59,8 @@ pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
     expect_pragma(conn, "synchronous", "FULL", "2")?;
     expect_pragma(conn, "cache_size", "-16000", "-16000")?;
     // A WAL that grew while a long reader kept it from being reset shrinks again.
-    expect_pragma(conn, "journal_size_limit", "67108864", "67108864")?;
+    let most = MOST_LOG.to_string();
+    expect_pragma(conn, "journal_size_limit", &most, &most)?;
     // Savepoints keep what they may have to undo in memory, not in temporary files.
     expect_pragma(conn, "temp_store", "MEMORY", "2")?;
     // A job touches about ten pages. Checkpoints every 16 MiB instead of every 4
@@ -77,6 +82,15 @@ fn enter_wal(conn: &Connection, patience: Duration) -> Result<()> {
             done => return done,
         }
     }
+}
+
+/// Does something for which others are waited for no longer than this.
+pub(super) fn with_patience<T>(conn: &Connection, patience: Duration, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let usual: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0)).map_err(sql_error)?;
+    conn.busy_timeout(patience).map_err(sql_error)?;
+    let answer = work();
+    conn.busy_timeout(Duration::from_millis(usual.into())).map_err(sql_error)?;
+    answer
 }
 
 pub(super) fn expect_pragma(conn: &Connection, name: &str, set: &str, expected: &str) -> Result<()> {

@@ -25,6 +25,7 @@
 //!   whatever was open on it, and the next in line leads.
 
 mod line;
+mod log;
 
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +41,7 @@ use super::schema;
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
 use line::{Line, Waiting, lock};
+use log::LogBound;
 
 /// A group ends when it has taken this long: latency for those who wait.
 const GROUP_TIME: Duration = Duration::from_millis(20);
@@ -60,11 +62,19 @@ pub(super) struct Writer {
     wake: Option<PathBuf>,
     /// Something was changed that they have not been told of.
     news: AtomicBool,
+    log: Option<Mutex<LogBound>>,
 }
 
 impl Writer {
     pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
-        Self { open, context, line: Mutex::default(), seat: Mutex::new(Some(conn)), wake, news: AtomicBool::new(false) }
+        let (line, seat, news) = (Mutex::default(), Mutex::new(Some(conn)), AtomicBool::new(false));
+        Self { open, context, line, seat, wake, news, log: None }
+    }
+
+    /// The same, with a write-ahead log that is kept from growing far beyond this
+    /// many bytes.
+    pub(super) fn bounding(self, log: PathBuf, limit: u64) -> Self {
+        Self { log: Some(Mutex::new(LogBound::new(log, limit))), ..self }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -101,6 +111,12 @@ impl Writer {
             while !mine.is_among(&led) {
                 line::announce(&led);
                 led = self.run_group();
+            }
+            if self.log_is_long() {
+                // Their work is done; only who leads waits for those who read.
+                line::announce(&led);
+                led.clear();
+                let _ = guarded(|| self.shorten_log());
             }
             // First the next leader, so that it works while the others wake up.
             lock(&self.line).hand_over();
@@ -258,6 +274,16 @@ impl Writer {
                 ));
                 *seat = None;
             }
+        }
+    }
+
+    fn log_is_long(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| lock(log).is_due(Instant::now()))
+    }
+
+    fn shorten_log(&self) {
+        if let (Some(log), Some(conn)) = (&self.log, &*lock(&self.seat)) {
+            lock(log).shorten(conn);
         }
     }
 

@@ -1,5 +1,5 @@
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, TryLockError};
 
 use super::*;
 use crate::clock::{Clock, SystemClock};
@@ -168,4 +168,84 @@ fn a_panic_before_anything_was_run_is_an_answer_too() {
     assert_eq!(writer.write("early", count).unwrap_err().kind(), ErrorKind::Internal);
     writer.write("later", count).unwrap();
     assert_eq!(rows(&other), 1);
+}
+
+/// Readers of whom there is always one: each ends its transaction, which is a
+/// short one, only after another has begun.
+#[derive(Default)]
+struct Relay {
+    begun: Mutex<usize>,
+    bell: Condvar,
+    over: AtomicBool,
+}
+
+impl Relay {
+    fn read(&self, db: &std::path::Path) {
+        let conn = Connection::open(db).unwrap();
+        while !self.over.load(Ordering::SeqCst) {
+            conn.execute_batch("BEGIN; SELECT count(*) FROM jobq_meta").unwrap();
+            let mut begun = lock(&self.begun);
+            *begun += 1;
+            self.bell.notify_all();
+            let mine = *begun;
+            drop(self.bell.wait_while(begun, |begun| *begun == mine && !self.over.load(Ordering::SeqCst)).unwrap());
+            conn.execute_batch("COMMIT").unwrap();
+        }
+    }
+}
+
+/// Ends a relay, also when a check has failed.
+struct End<'r>(&'r Relay);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let _begun = lock(&self.0.begun);
+        self.0.over.store(true, Ordering::SeqCst);
+        self.0.bell.notify_all();
+    }
+}
+
+/// Many times what the log may be is written while there is always somebody who
+/// reads. How far it grows beyond its bound depends on when readers are let run;
+/// that it comes back to nothing does not.
+#[test]
+fn readers_that_overlap_without_end_do_not_make_the_log_grow_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, log) = (folder.path().join("jobq.db"), folder.path().join("jobq.db-wal"));
+    let (writer, _other) = writer(folder.path(), Duration::from_secs(60));
+    let writer = writer.bounding(log.clone(), 1 << 20);
+    let relay = Relay::default();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| relay.read(&db));
+        }
+        let _end = End(&relay);
+        let (mut before, mut cut, mut largest) = (0, 0, 0);
+        while cut < 10 && largest < 64 << 20 {
+            let large = "REPLACE INTO jobq_meta (key, value) VALUES ('large', hex(randomblob(131072)))";
+            writer.write("large", move |tx| tx.execute(large, [])).unwrap();
+            let size = log.metadata().unwrap().len();
+            cut += usize::from(size < before);
+            (before, largest) = (size, largest.max(size));
+        }
+        assert_eq!(cut, 10, "the log has grown to {largest} bytes");
+    });
+}
+
+/// Who reads for long is waited for now and then, not at every commit.
+#[test]
+fn a_reader_that_stays_does_not_stop_those_who_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, other) = writer(folder.path(), Duration::from_secs(60));
+    let writer = writer.bounding(folder.path().join("jobq.db-wal"), 0);
+    other.execute_batch("BEGIN; SELECT count(*) FROM jobq_meta").unwrap();
+    writer.write("first", count).unwrap();
+    let rests = || writer.log.as_ref().is_some_and(|log| lock(log).not_before.is_some());
+    assert!(rests(), "it was waited for in vain just now");
+    let patience = writer.write("usual", |tx| tx.row("PRAGMA busy_timeout", [], |row| row.get(0)));
+    assert_eq!(patience.unwrap(), Some(60_000), "others who write are waited for as before");
+    other.execute_batch("COMMIT").unwrap();
+    wait_for(|| writer.log_is_long());
+    writer.write("last", count).unwrap();
+    assert_eq!(folder.path().join("jobq.db-wal").metadata().unwrap().len(), 0);
 }

@@ -20,6 +20,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// is not believed before the next one.
 const LEAP: Millis = 3_600_000;
 
+/// How often events are looked for from the beginning. Jobs that end while a clock
+/// is set back are behind where the last look has come to.
+const AFRESH: Duration = Duration::from_secs(86_400);
+
 /// How long finished jobs and their events are kept; `None` is for ever. Failed
 /// jobs always stay, with their events, until someone prunes them. A worker
 /// applies this to the types its queue knows and to those that are named here.
@@ -92,15 +96,21 @@ pub(super) struct Sweep {
     /// Up to where events have been removed. Jobs stay behind without theirs, and
     /// need not be looked at again.
     without_events: HashMap<(String, &'static str), EndedAt>,
+    /// Since when that is remembered.
+    afresh: Instant,
 }
 
 impl Sweep {
     pub(super) fn new(now: Instant) -> Self {
-        Self { next: now, parts: VecDeque::new(), began: None, without_events: HashMap::new() }
+        Self { next: now, parts: VecDeque::new(), began: None, without_events: HashMap::new(), afresh: now }
     }
 
     /// Whether the clock can be believed; notes what it says.
     fn begin(&mut self, wall: Millis, now: Instant) -> bool {
+        if now.saturating_duration_since(self.afresh) >= AFRESH {
+            self.afresh = now;
+            self.without_events.clear();
+        }
         let last = self.began.replace((wall, now));
         last.is_none_or(|(then, at)| {
             let passed = i64::try_from(now.saturating_duration_since(at).as_millis()).unwrap_or(i64::MAX);

@@ -293,6 +293,30 @@ fn a_clock_that_has_leapt_ahead_is_not_believed_at_once() {
     worker.stop();
 }
 
+/// What ends then is older than what has lost its events already.
+#[test]
+fn events_of_jobs_that_end_while_the_clock_is_set_back_go_too() {
+    let place = Place::new();
+    let setup = place.world.setup("long");
+    let ticks = Arc::clone(&place.ticks);
+    let retention = Retention { completed: None, events: Some(Duration::from_secs(86_400)), ..Retention::default() };
+    let options = WorkerOptions { poll_interval: Duration::from_millis(5), retention, ..setup.options() };
+    let mut worker = Inside::start_with(&setup, options, &place.queue, Some(ticks as _));
+    let lose_events = |id: &str| {
+        place.world.completed(id);
+        place.pass(2 * DAY);
+        until("its events are gone", || {
+            place.ticks.advance(601_000);
+            place.world.events(id).is_empty()
+        });
+        assert!(!place.is_gone(id));
+    };
+    lose_events(&place.queue.enqueue(write("a", "1")).unwrap().id);
+    place.clock.advance(-100 * DAY);
+    lose_events(&place.queue.enqueue(write("a", "2")).unwrap().id);
+    worker.stop();
+}
+
 #[test]
 fn while_jobs_come_and_go_the_database_stays_as_large_as_what_is_kept() {
     const JOBS: usize = 60;

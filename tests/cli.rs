@@ -8,6 +8,7 @@ mod cli {
     mod jobs;
     mod places;
     mod reconcile;
+    mod terminal;
     mod throttle;
     mod unavailable;
     mod worker;

@@ -115,8 +115,8 @@ fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> 
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
         if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            out.line("nothing was queued")?;
-            return Ok(());
+            // The terminal may be one for questions only, and the output a file of JSON.
+            return Ok(if out.json { writeln!(stderr, "nothing was queued") } else { out.line("nothing was queued") }?);
         }
     }
     for difference in found {

@@ -12,6 +12,7 @@ mod check;
 mod feed;
 mod finding;
 mod hint;
+mod places;
 mod repair;
 mod watch;
 

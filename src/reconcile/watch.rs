@@ -2,26 +2,21 @@
 //! system tells of changes are hints; a comparison of everything, now and then,
 //! is the truth.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
 
 use super::check::Suspect;
-use super::hint::{self, Hint};
+use super::hint::{self, Heard, Hints};
+use super::places::Places;
 use super::{Difference, ReconcileOptions};
 use crate::effects::Files;
 use crate::error::{ErrorKind, Result};
 use crate::queue::Queue;
 use crate::store::{ExpectedQuery, Store as _};
-
-/// Changes tend to come together; after the first one, others are waited for this
-/// long.
-const GATHER: Duration = Duration::from_millis(50);
-/// With more hints than this everything is compared instead.
-const MOST_HINTS: usize = 5_000;
 
 /// What has happened to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,26 +28,30 @@ pub enum Drift {
     Healed(String),
 }
 
-/// A watch on the files of a queue.
+/// A watch on the files of a queue. What it remembers are the paths that are
+/// drifted now, and hints up to a bound.
 pub struct DiskWatch {
-    hints: Receiver<Hint>,
-    stop: Sender<Hint>,
+    hints: Arc<Hints>,
     every: Duration,
     options: ReconcileOptions,
     files: Arc<Files>,
-    drifted: BTreeMap<String, Difference>,
+    /// With the number of the comparison that has last found it so.
+    drifted: BTreeMap<String, (Difference, u64)>,
+    comparison: u64,
+    /// Where something was done that has not been looked at.
+    places: Places,
     /// Heard as long as it is kept.
     watcher: Option<RecommendedWatcher>,
 }
 
 /// Ends a watch.
 #[derive(Clone)]
-pub struct StopWatch(Sender<Hint>);
+pub struct StopWatch(Arc<Hints>);
 
 impl StopWatch {
-    /// The watch ends when it has finished what it is at.
+    /// The watch ends when it has finished with the path it is at.
     pub fn stop(&self) {
-        let _ = self.0.send(Hint::Stop);
+        self.0.stop();
     }
 }
 
@@ -60,16 +59,16 @@ impl DiskWatch {
     /// Watches from now on; everything is compared at the start and after every
     /// `every`.
     pub fn start(queue: &Queue, options: ReconcileOptions, every: Duration) -> Result<Self> {
-        let (stop, hints) = mpsc::channel();
+        let (hints, places) = (Arc::default(), Places::default());
         let files = Arc::new(queue.files("watch")?);
-        let watcher = hint::listen(queue, &stop);
-        Ok(Self { hints, stop, every, options, files, drifted: BTreeMap::new(), watcher })
+        let watcher = hint::listen(queue, &hints);
+        Ok(Self { hints, every, options, files, drifted: BTreeMap::new(), comparison: 0, places, watcher })
     }
 
     /// What ends it.
     #[must_use]
     pub fn stopper(&self) -> StopWatch {
-        StopWatch(self.stop.clone())
+        StopWatch(Arc::clone(&self.hints))
     }
 
     /// Tells what happens until it is stopped. False from `tell` stops it, too.
@@ -81,7 +80,7 @@ impl DiskWatch {
                 // It was waited for, and that passes. What was not looked at is compared with everything else now.
                 Err(error) if error.kind() == ErrorKind::Busy => {
                     tracing::warn!(%error, "the disk could not be compared; trying again");
-                    if self.hints.try_iter().any(|hint| matches!(hint, Hint::Stop)) {
+                    if self.hints.is_stopped() {
                         return Ok(());
                     }
                 }
@@ -93,46 +92,23 @@ impl DiskWatch {
     /// Compares everything, and then looks where hints point to, until it is time to
     /// do so again. False when it is time to end.
     fn round(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
-        if !self.scan(queue, tell)? {
+        // Stamps prove nothing where something was done: hints that led to this comparison are looked at all the same.
+        if !self.scan(queue, tell)? || !self.look_at_places(queue, tell)? {
             return Ok(false);
         }
         let scan_at = Instant::now() + self.every;
-        while let Some(hints) = self.gather(scan_at) {
-            let Some(paths) = hints else { return Ok(false) };
-            for path in paths {
-                if !self.look_below(queue, &path, tell)? {
-                    return Ok(false);
-                }
+        loop {
+            match self.hints.wait(scan_at, &mut self.places) {
+                Heard::End => return Ok(false),
+                Heard::Everything => return Ok(true),
+                Heard::Places => {}
+            }
+            if !self.look_at_places(queue, tell)? {
+                return Ok(false);
             }
             // Hints may come without end.
             if Instant::now() >= scan_at {
-                break;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Hints that have come together; `None` when it is time to compare everything,
-    /// `Some(None)` when it is time to end.
-    #[expect(clippy::option_option, reason = "the inner one is the end")]
-    fn gather(&self, scan_at: Instant) -> Option<Option<BTreeSet<String>>> {
-        let mut paths = BTreeSet::new();
-        let mut until = scan_at;
-        loop {
-            match self.hints.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Hint::Path(path)) => {
-                    if paths.is_empty() {
-                        until = scan_at.min(Instant::now() + GATHER);
-                    }
-                    paths.insert(path);
-                    if paths.len() > MOST_HINTS {
-                        return None;
-                    }
-                }
-                Ok(Hint::Rescan) => return None,
-                Ok(Hint::Stop) => return Some(None),
-                Err(RecvTimeoutError::Timeout) if paths.is_empty() => return None,
-                Err(_) => return Some(Some(paths)),
+                return Ok(true);
             }
         }
     }
@@ -142,43 +118,85 @@ impl DiskWatch {
     fn renew(&mut self, queue: &Queue) -> Result<()> {
         let files = Arc::new(queue.files("watch")?);
         if !files.same_root(&self.files) {
-            self.watcher = hint::listen(queue, &self.stop);
+            self.watcher = hint::listen(queue, &self.hints);
         }
         self.files = files;
         Ok(())
     }
 
+    /// By stamps, unless everything is to be hashed. What kept size, mtime and inode
+    /// is missed here if its hint was lost by the system; to hash all files each
+    /// time that happens would take longer than it takes to happen again.
     fn scan(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
         self.renew(queue)?;
-        let mut found = BTreeMap::new();
-        queue.reconcile(&self.options, |difference, _| {
-            found.extend(difference.map(|difference| (difference.path.clone(), difference.clone())));
-            true
+        self.comparison += 1;
+        let (options, hints) = (self.options.clone(), Arc::clone(&self.hints));
+        let mut goes_on = true;
+        queue.reconcile(&options, |difference, _| {
+            let told = difference.is_none_or(|found| self.now(&found.path, Some(found), tell));
+            goes_on = told && !hints.is_stopped();
+            goes_on
         })?;
-        let healed: Vec<String> = self.drifted.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
-        // A look at stamps may miss what a hint has shown.
-        for path in healed {
-            if !self.look(queue, &path, tell)? {
-                return Ok(false);
+        // What was not found again is healed, or was shown by a hint and is missed by a look at stamps.
+        let mut last = String::new();
+        while goes_on && let Some(path) = self.unseen_after(&last) {
+            goes_on = self.look(queue, &path, tell)?;
+            last = path;
+        }
+        Ok(goes_on)
+    }
+
+    /// The next drifted path that the last comparison has not found.
+    fn unseen_after(&self, path: &str) -> Option<String> {
+        let mut after = self.drifted.range::<str, _>((Bound::Excluded(path), Bound::Unbounded));
+        after.find(|(_, (_, seen))| *seen != self.comparison).map(|(path, _)| path.clone())
+    }
+
+    /// What an error has kept from being looked at is looked at the next time.
+    fn look_at_places(&mut self, queue: &Queue, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        match std::mem::take(&mut self.places) {
+            Places::Few(mut paths) => {
+                while let Some(path) = paths.pop_first() {
+                    let looked = self.look_below(queue, &path, tell);
+                    if !matches!(looked, Ok(true)) {
+                        paths.insert(path);
+                        self.places = Places::Few(paths);
+                        return looked;
+                    }
+                }
+                Ok(true)
+            }
+            Places::Many(blur) => {
+                let looked = self.look_along(queue, "", |path| blur.touches(path), tell);
+                if looked.is_err() {
+                    self.places = Places::Many(blur);
+                }
+                looked
             }
         }
-        Ok(found.into_iter().all(|(path, difference)| self.now(path, Some(difference), tell)))
     }
 
     /// A hint may be about a folder: everything below it is looked at.
     fn look_below(&mut self, queue: &Queue, path: &str, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
-        if !self.look(queue, path, tell)? {
-            return Ok(false);
-        }
-        let below = format!("{path}/");
-        let mut query = ExpectedQuery { after: below.clone(), limit: 1_000, ..ExpectedQuery::default() };
+        Ok(self.look(queue, path, tell)? && self.look_along(queue, &format!("{path}/"), |_| true, tell)?)
+    }
+
+    /// Looks at those of the paths that begin like this which are wanted.
+    fn look_along(
+        &mut self,
+        queue: &Queue,
+        beginning: &str,
+        wanted: impl Fn(&str) -> bool,
+        tell: &mut impl FnMut(&Drift) -> bool,
+    ) -> Result<bool> {
+        let mut query = ExpectedQuery { after: beginning.to_owned(), limit: 1_000, ..ExpectedQuery::default() };
         loop {
             let page = queue.store().expected(&query)?;
             for expected in page.files {
-                if !expected.path.starts_with(&below) {
+                if !expected.path.starts_with(beginning) {
                     return Ok(true);
                 }
-                if !self.look(queue, &expected.path, tell)? {
+                if wanted(&expected.path) && !self.look(queue, &expected.path, tell)? {
                     return Ok(false);
                 }
             }
@@ -190,6 +208,9 @@ impl DiskWatch {
     }
 
     fn look(&mut self, queue: &Queue, path: &str, tell: &mut impl FnMut(&Drift) -> bool) -> Result<bool> {
+        if self.hints.is_stopped() {
+            return Ok(false);
+        }
         if self.options.paths.as_ref().is_some_and(|wanted| !wanted(path)) {
             return Ok(true);
         }
@@ -197,55 +218,25 @@ impl DiskWatch {
         let options = ReconcileOptions { deep: true, ..self.options.clone() };
         let suspect = Suspect { path: path.to_owned() };
         let difference = queue.confirmed(suspect, &self.files, &options)?;
-        Ok(self.now(path.to_owned(), difference, tell))
+        Ok(self.now(path, difference.as_ref(), tell))
     }
 
     /// What is so now, told if it was not so before. Work in flight is neither.
-    fn now(&mut self, path: String, difference: Option<Difference>, tell: &mut impl FnMut(&Drift) -> bool) -> bool {
-        match difference {
-            Some(difference) if difference.in_flight.is_some() => true,
-            Some(difference) => {
-                if self.drifted.get(&path) == Some(&difference) {
-                    return true;
-                }
-                self.drifted.insert(path, difference.clone());
-                tell(&Drift::Drifted(difference))
-            }
-            None => self.drifted.remove(&path).is_none() || tell(&Drift::Healed(path)),
+    fn now(&mut self, path: &str, found: Option<&Difference>, tell: &mut impl FnMut(&Drift) -> bool) -> bool {
+        let Some(found) = found else {
+            return self.drifted.remove(path).is_none() || tell(&Drift::Healed(path.to_owned()));
+        };
+        let known = self.drifted.get_mut(path).map(|(known, seen)| {
+            *seen = self.comparison;
+            known
+        });
+        if found.in_flight.is_some() || known.is_some_and(|known| known == found) {
+            return true;
         }
+        self.drifted.insert(path.to_owned(), (found.clone(), self.comparison));
+        tell(&Drift::Drifted(found.clone()))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    /// An application that writes below the root all the time gives a new hint
-    /// before the last one has been looked at.
-    #[test]
-    fn hints_without_end_do_not_keep_everything_from_being_compared() {
-        let folder = tempfile::tempdir().unwrap();
-        let queue = Queue::init(folder.path()).unwrap();
-        queue.commit(|tx| tx.write("x", "1")).unwrap();
-        let (scans, looks) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
-        let (counted, hints) = (Arc::clone(&scans), Arc::new(OnceLock::<Sender<Hint>>::new()));
-        let more = Arc::clone(&hints);
-        let wanted = move |path: &str| {
-            let enough = match path {
-                "x" => counted.fetch_add(1, Ordering::SeqCst) == 1,
-                _ => looks.fetch_add(1, Ordering::SeqCst) == 1_000,
-            };
-            let next = if enough { Hint::Stop } else { Hint::Path("noise".to_owned()) };
-            more.get().unwrap().send(next).unwrap();
-            true
-        };
-        let options = ReconcileOptions { paths: Some(Arc::new(wanted)), ..ReconcileOptions::default() };
-        let watch = DiskWatch::start(&queue, options, Duration::ZERO).unwrap();
-        hints.set(watch.stop.clone()).unwrap();
-        watch.run(&queue, |_| true).unwrap();
-        assert!(scans.load(Ordering::SeqCst) >= 2);
-    }
-}
+mod tests;

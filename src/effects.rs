@@ -71,9 +71,10 @@ pub struct Files {
     root: PathBuf,
     state: PathBuf,
     root_folder: OwnedFd,
-    state_folder: OwnedFd,
+    /// None if it is not there and nothing is to be staged.
+    state_folder: Option<OwnedFd>,
     /// jobq's own folder, whichever way it is reached; none if it is the root.
-    off_limits: Option<(u64, u64)>,
+    off_limits: Option<FolderId>,
     database: Option<database::Database>,
     stage: stage::Stage,
     touched: touched::Touched,
@@ -107,6 +108,9 @@ pub enum Act {
 #[doc(hidden)]
 pub type Watch = dyn Fn(Act, &str) -> io::Result<()> + Send + Sync;
 
+/// Which folder it is, whatever it is called.
+type FolderId = (u64, u64);
+
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Files {
@@ -127,21 +131,25 @@ impl Files {
         if !stage::is_plain(owner) {
             return Err(Error::invalid("owner", "has characters that a file name should not have"));
         }
-        let open = |path: &Path| {
-            let opened = rustix::fs::openat(CWD, path, FOLDER, Mode::empty());
-            opened.and_then(|folder| Ok((Meta::of(&folder)?.id(), folder))).map_err(|e| {
-                Error::new(ErrorKind::Io, format!("cannot open the folder {}: {e}", path.display())).with_source(e)
-            })
-        };
-        let (root_id, root_folder) = open(root)?;
-        let (state_id, state_folder) = open(state)?;
+        Self::with_state(root, Some(open_folder(state)?), owner)
+    }
+
+    /// To look only: jobq's own folder may not be there yet, and is not made.
+    pub(crate) fn open_to_look(root: &Path, state: &Path) -> Result<Self> {
+        let state = if state.exists() { Some(open_folder(state)?) } else { None };
+        Self::with_state(root, state, "nobody")
+    }
+
+    fn with_state(root: &Path, state: Option<(FolderId, OwnedFd)>, owner: &str) -> Result<Self> {
+        let (root_id, root_folder) = open_folder(root)?;
+        let (state_id, state_folder) = state.unzip();
         Ok(Self {
             // Absolute, so that the process may change its folder.
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
             state: std::path::absolute(state).unwrap_or_else(|_| state.to_owned()),
             root_folder,
             state_folder,
-            off_limits: (state_id != root_id).then_some(state_id),
+            off_limits: state_id.filter(|state_id| *state_id != root_id),
             database: None,
             stage: stage::Stage::new(owner),
             touched: touched::Touched::default(),
@@ -185,4 +193,12 @@ impl Files {
             answer => answer,
         }
     }
+}
+
+/// Follows symbolic links.
+fn open_folder(path: &Path) -> Result<(FolderId, OwnedFd)> {
+    let opened = rustix::fs::openat(CWD, path, FOLDER, Mode::empty());
+    opened.and_then(|folder| Ok((Meta::of(&folder)?.id(), folder))).map_err(|e| {
+        Error::new(ErrorKind::Io, format!("cannot open the folder {}: {e}", path.display())).with_source(e)
+    })
 }

@@ -148,7 +148,7 @@ impl Queue {
     /// what is there now, whatever it is.
     pub fn retry_accepting_disk(&self, id: &str) -> Result<Job> {
         let mut accepted = Vec::new();
-        let files = self.files("retry")?;
+        let files = self.files()?;
         for effect in self.store.planned(id)? {
             let (precondition, observed) = files.look(&effect.path)?.into_precondition();
             accepted.push(AcceptedPath { path: effect.path, precondition, observed });
@@ -241,16 +241,13 @@ impl Queue {
         &self.store
     }
 
-    /// Files below the root, to look at.
-    pub(crate) fn files(&self, reader: &str) -> Result<Files> {
-        // Where the database is gone, with its folder perhaps, nothing is made anew.
+    /// Files below the root, to look at. Nothing is made for that.
+    pub(crate) fn files(&self) -> Result<Files> {
+        // Where the project was moved away all files would seem to be missing.
         if !self.db.exists() {
             return Err(Error::new(ErrorKind::NoDatabase, format!("{} is no longer there", self.db.display())));
         }
-        // Beside a database of the application's it is made only when it is needed.
-        std::fs::create_dir_all(&self.state)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", self.state.display())))?;
-        Files::open(&self.root, &self.state, reader)?.protecting(&self.db)
+        Files::open_to_look(&self.root, &self.state)?.protecting(&self.db)
     }
 
     /// This process as one that commits.

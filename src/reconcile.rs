@@ -78,7 +78,7 @@ impl Queue {
         options: &ReconcileOptions,
         mut tell: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
     ) -> Result<Reconciled> {
-        let files = Arc::new(self.files("reconcile")?);
+        let files = Arc::new(self.files()?);
         let mut sums = Reconciled::default();
         thread::scope(|scope| {
             let (pages, page) = mpsc::sync_channel::<Page>(4);

@@ -41,7 +41,7 @@ impl Queue {
     /// # Ok::<(), jobq::Error>(())
     /// ```
     pub fn read_json<T: DeserializeOwned>(&self, path: &str) -> Result<Snapshot<T>> {
-        let Some(bytes) = self.files("read")?.read(path, u64::MAX)? else {
+        let Some(bytes) = self.files()?.read(path, u64::MAX)? else {
             return Ok(Snapshot { value: None, expect: Expect::Absent });
         };
         let value = serde_json::from_slice(&bytes).map_err(|e| Error::invalid("json", e).context(path))?;

@@ -136,10 +136,11 @@ impl Files {
             return Ok(folder);
         }
         let make = || {
-            let all = enter_own(&self.state_folder, "stage")?;
+            let state = self.state_folder.as_ref().ok_or(Errno::NOENT)?;
+            let all = enter_own(state, "stage")?;
             let own = enter_own(&all, &self.stage.owner)?;
             self.sync_folder(&all, ".jobq/stage")?;
-            self.sync_folder(&self.state_folder, ".jobq")?;
+            self.sync_folder(state, ".jobq")?;
             Ok(own)
         };
         let folder = make().map_err(|e| FileError::os(".jobq/stage", "make the stage folder", e))?;
@@ -154,7 +155,8 @@ impl Files {
         if !stage.split('/').all(is_plain) {
             return Ok(None);
         }
-        let found = open_folder(&self.state_folder, "stage").and_then(|mut folder| {
+        let Some(own) = &self.state_folder else { return Ok(None) };
+        let found = open_folder(own, "stage").and_then(|mut folder| {
             for part in folders.split('/') {
                 folder = open_folder(&folder, part)?;
             }

@@ -60,7 +60,7 @@ impl DiskWatch {
     /// `every`.
     pub fn start(queue: &Queue, options: ReconcileOptions, every: Duration) -> Result<Self> {
         let (hints, places) = (Arc::default(), Places::default());
-        let files = Arc::new(queue.files("watch")?);
+        let files = Arc::new(queue.files()?);
         let watcher = hint::listen(queue, &hints);
         Ok(Self { hints, every, options, files, drifted: BTreeMap::new(), comparison: 0, places, watcher })
     }
@@ -116,7 +116,7 @@ impl DiskWatch {
     /// There may be another folder at the root's path by now: of the one that is
     /// held, and heard of, nothing could be told any more.
     fn renew(&mut self, queue: &Queue) -> Result<()> {
-        let files = Arc::new(queue.files("watch")?);
+        let files = Arc::new(queue.files()?);
         if !files.same_root(&self.files) {
             self.watcher = hint::listen(queue, &self.hints);
         }

@@ -137,3 +137,19 @@ fn a_folder_that_jobs_made_in_the_place_of_a_removed_file_is_in_order() {
     let findings = world.findings(false);
     assert_eq!((findings.len(), findings["other"], findings["a+b"]), (2, Finding::Present, Finding::Present));
 }
+
+/// Beside a database of the application's, jobq's own folder is made by the first
+/// who claims something.
+#[test]
+fn who_only_looks_makes_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = jobq::QueueOptions::at(folder.path().join("app.db")).create(true).open().unwrap();
+    let compared = || queue.reconcile(&ReconcileOptions::default(), |_, _| true).unwrap().checked;
+    assert_eq!(compared(), 0);
+    assert!(queue.read_json::<u32>("numbers.json").unwrap().value.is_none());
+    jobq::DiskWatch::start(&queue, ReconcileOptions::default(), std::time::Duration::ZERO).unwrap();
+    assert!(!queue.state_folder().exists() && !folder.path().join(".jobq").exists());
+    queue.commit(|tx| tx.write_json("numbers.json", &7)).unwrap();
+    assert!(queue.state_folder().exists());
+    assert_eq!((compared(), queue.read_json("numbers.json").unwrap().value), (1, Some(7)));
+}

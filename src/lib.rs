@@ -79,7 +79,7 @@ pub use program_handlers::{ListedProgram, ProgramHandlers, ProgramSettings};
 pub use programs::{Exit, Program, ProgramEnd, Supervisor};
 pub use queue::{Queue, QueueOptions};
 pub use reconcile::{
-    Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,
+    Actual, Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,
 };
 pub use retry::Backoff;
 pub use state::{Gate, Status};

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
-pub use finding::{Difference, Finding, Reconciled};
+pub use finding::{Actual, Difference, Finding, Reconciled};
 pub use repair::Repair;
 pub use watch::{DiskWatch, Drift, StopWatch};
 

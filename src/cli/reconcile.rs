@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use jobq::{Difference, Error, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
+use jobq::{Actual, Difference, Error, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
 
 use super::args::ReconcileArgs;
 use super::locate::Place;
@@ -79,19 +79,21 @@ pub(super) fn print(difference: &Difference, out: &mut Output) -> std::io::Resul
         return out.line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {job} has it{DIM:#}"));
     }
     let style = if matches!(finding, Finding::Missing | Finding::Changed) { RED } else { YELLOW };
-    let short = |hash: &Option<String>| hash.as_deref().map_or("nothing".into(), shortened);
+    let expected = expected.as_deref().map_or("nothing".into(), shortened);
+    let actual = match actual {
+        Actual::Nothing => "nothing".into(),
+        Actual::Content(sha256) => shortened(sha256),
+        Actual::Other(words) => printable(words),
+    };
     out.line(format_args!(
-        "{style}{:<10}{style:#} {path}  {DIM}left by {job_id}: expected {}, found {}{DIM:#}",
+        "{style}{:<10}{style:#} {path}  {DIM}left by {job_id}: expected {expected}, found {actual}{DIM:#}",
         finding.as_str(),
-        short(expected),
-        short(actual)
     ))
 }
 
-/// A hash by its beginning; words as they are.
-fn shortened(text: &str) -> String {
-    let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_hash { format!("{}…", &text[..12]) } else { printable(text) }
+/// A hash by its beginning. The database may hold anything in its place.
+fn shortened(hash: &str) -> String {
+    printable(&hash.chars().take(12).chain(['…']).collect::<String>())
 }
 
 pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()> {

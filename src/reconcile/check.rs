@@ -6,7 +6,7 @@ use std::thread::{self, Scope};
 
 use super::ReconcileOptions;
 use super::feed::Page;
-use super::finding::{Difference, Finding};
+use super::finding::{Actual, Difference, Finding};
 use crate::effects::{Files, Found, Inspector};
 use crate::store::{ExpectedFile, ExpectedStamp};
 
@@ -92,24 +92,25 @@ pub(super) fn compare(
     let in_order = |content: Option<&String>| {
         content == wanted || expected.planned.iter().any(|planned| planned.as_ref() == content)
     };
+    let other = |what: &str| Actual::Other(what.to_owned());
     let (finding, actual, found) = match found {
         Found::Absent | Found::Blocked(_) if in_order(None) => return None,
-        Found::Absent => (Finding::Missing, None, found),
-        Found::Blocked(ref what) => (Finding::NotAFile, Some(what.clone()), found),
-        Found::Folder if wanted.is_some() => (Finding::NotAFile, Some("is a folder".to_owned()), found),
-        Found::Folder => (Finding::Present, Some("is a folder".to_owned()), found),
-        Found::NotAFile(ref what) if wanted.is_some() => (Finding::NotAFile, Some(what.clone()), found),
-        Found::NotAFile(ref what) => (Finding::Present, Some(what.clone()), found),
-        Found::Unreadable(ref why) => (Finding::Unreadable, Some(why.clone()), found),
+        Found::Absent => (Finding::Missing, Actual::Nothing, found),
+        Found::Blocked(ref what) => (Finding::NotAFile, other(what), found),
+        Found::Folder if wanted.is_some() => (Finding::NotAFile, other("is a folder"), found),
+        Found::Folder => (Finding::Present, other("is a folder"), found),
+        Found::NotAFile(ref what) if wanted.is_some() => (Finding::NotAFile, other(what), found),
+        Found::NotAFile(ref what) => (Finding::Present, other(what), found),
+        Found::Unreadable(ref why) => (Finding::Unreadable, other(why), found),
         Found::File { .. } => match inspector.hash(path) {
             Ok((sha256, _)) if in_order(Some(&sha256)) => return None,
-            Ok((sha256, now)) if wanted.is_some() => (Finding::Changed, Some(sha256), now),
-            Ok((sha256, now)) => (Finding::Present, Some(sha256), now),
+            Ok((sha256, now)) if wanted.is_some() => (Finding::Changed, Actual::Content(sha256), now),
+            Ok((sha256, now)) => (Finding::Present, Actual::Content(sha256), now),
             // Something should be there that nobody may read; or nothing should, and something is.
-            Err(Found::Unreadable(why)) if wanted.is_some() => (Finding::Unreadable, Some(why), found),
-            Err(Found::Unreadable(why)) => (Finding::Present, Some(why), found),
+            Err(Found::Unreadable(why)) if wanted.is_some() => (Finding::Unreadable, Actual::Other(why), found),
+            Err(Found::Unreadable(why)) => (Finding::Present, Actual::Other(why), found),
             // It has changed since the look a moment ago, which the confirmation finds out.
-            Err(_) => (Finding::Changed, None, found),
+            Err(_) => (Finding::Changed, Actual::Nothing, found),
         },
     };
     let (path, job_id) = (path.to_owned(), expected.job_id.clone());

@@ -32,6 +32,29 @@ impl Finding {
     }
 }
 
+/// What is at a path. As JSON it is a text, or null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Actual {
+    /// Nothing is there.
+    Nothing,
+    /// A file with content of this sha256.
+    Content(String),
+    /// Something that has no content, or none that can be read, in words.
+    Other(String),
+}
+
+impl Actual {
+    /// The hash, or the words.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Nothing => None,
+            Self::Content(text) | Self::Other(text) => Some(text),
+        }
+    }
+}
+
 /// One path where the disk is not as the latest job left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -43,8 +66,8 @@ pub struct Difference {
     pub job_id: String,
     /// sha256 of what should be there; `None` if nothing should.
     pub expected: Option<String>,
-    /// sha256 of what is there, or words for what has none.
-    pub actual: Option<String>,
+    /// What is there.
+    pub actual: Actual,
     /// An unfinished job that has the path, or one of those that keep changing it:
     /// this is work in flight, not drift.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +77,8 @@ pub struct Difference {
 impl Difference {
     pub(super) fn log(&self) {
         let path = crate::printable(&self.path);
-        let (expected, actual) = (self.expected.as_deref().unwrap_or("nothing"), self.actual.as_deref());
-        let actual = crate::printable(actual.unwrap_or("nothing"));
+        let expected = self.expected.as_deref().unwrap_or("nothing");
+        let actual = crate::printable(self.actual.as_text().unwrap_or("nothing"));
         tracing::warn!(path, finding = self.finding.as_str(), job_id = self.job_id, expected, actual, "drift");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Difference, Finding};
+use super::{Actual, Difference, Finding};
 use crate::error::Result;
 use crate::handlers::{CreateFile, DeleteFile};
 use crate::json::sha256_hex;
@@ -35,7 +35,7 @@ impl Queue {
         }
         // Where nothing should be, too, only a file is removed.
         if difference.finding == Finding::NotAFile
-            || (difference.finding == Finding::Present && !has_content(difference))
+            || (difference.finding == Finding::Present && !matches!(difference.actual, Actual::Content(_)))
         {
             return unable("something that is no regular file, or cannot be read, is in the way; remove it first");
         }
@@ -70,10 +70,4 @@ impl Queue {
         let same = payload.clone().into_content().is_ok_and(|bytes| sha256_hex(&bytes) == sha256);
         Ok(same.then(|| payload.into()))
     }
-}
-
-/// Whether what is there is a file that could be read: words have no hash.
-fn has_content(difference: &Difference) -> bool {
-    let is_hash = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    difference.actual.as_ref().is_some_and(is_hash)
 }

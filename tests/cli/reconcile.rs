@@ -94,6 +94,7 @@ fn repairs_are_queued_only_when_asked_for_and_said() {
     std::fs::create_dir(q.path().join("gone")).unwrap();
     let lines = findings(&q, &["--requeue", "--yes"]);
     assert_eq!((lines.len(), &lines[4]["findings"]), (5, &json!(2)), "the sums come last");
+    assert_eq!((&lines[0]["actual"], &lines[1]["actual"]), (&json!(jobq::sha256_hex(b"other")), &json!("is a folder")));
     let repairs = &lines[2..4];
     assert_eq!((&repairs[0]["path"], &repairs[1]["path"]), (&json!("a"), &json!("gone")));
     assert!(repairs[0]["job_id"].is_string() && repairs[1]["reason"].is_string(), "{repairs:?}");

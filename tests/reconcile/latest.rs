@@ -1,6 +1,6 @@
 //! Only the latest applied effect of a path counts.
 
-use jobq::{Finding, PruneRequest, ReconcileOptions, sha256_hex};
+use jobq::{Actual, Finding, PruneRequest, ReconcileOptions, sha256_hex};
 
 use super::world::{World, put, remove};
 
@@ -30,7 +30,7 @@ fn created_deleted_and_created_again_counts_as_created() {
     assert_eq!((found[0].finding, sums.superseded), (Finding::Changed, 2));
     assert_eq!(found[0].job_id, ids[2]);
     assert_eq!(found[0].expected.as_deref(), Some(&*sha256_hex(b"2")));
-    assert_eq!(found[0].actual.as_deref(), Some(&*sha256_hex(b"1")), "what an earlier job left is not in order");
+    assert_eq!(found[0].actual, Actual::Content(sha256_hex(b"1")), "what an earlier job left is not in order");
     world.done(remove("x"));
     assert!(world.findings(true).is_empty());
     std::fs::write(world.path("x"), "2").unwrap();

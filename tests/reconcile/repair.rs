@@ -97,7 +97,7 @@ fn a_folder_where_nothing_should_be_is_left() {
     world.done(remove("x"));
     std::fs::create_dir(world.path("x")).unwrap();
     let (found, _) = world.reconcile(&jobq::ReconcileOptions::default());
-    assert_eq!(found[0].finding, Finding::Present);
+    assert_eq!((found[0].finding, found[0].actual.as_text()), (Finding::Present, Some("is a folder")));
     let repair = world.queue.repair(&found[0]).unwrap();
     assert!(repair.job_id.is_none() && repair.reason.as_ref().unwrap().contains("in the way"), "{repair:?}");
 }

@@ -9,7 +9,7 @@ use crate::state::Status;
 
 /// The latest applied effect of a path, as much of it as a look at the file's
 /// stamp needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedStamp {
     /// Below the root.
     pub path: String,

@@ -40,54 +40,40 @@ pub(super) fn page(conn: &Connection, query: &ExpectedQuery) -> Result<ExpectedP
 
 fn whole_page(conn: &Connection, query: &ExpectedQuery) -> Result<ExpectedPage> {
     let mut statement = conn.prepare_cached(PAGE).map_err(sql_error)?;
-    let mut rows = statement.query(params![query.after, query.limit, query.hashes]).map_err(sql_error)?;
-    let mut files: Vec<ExpectedStamp> = Vec::with_capacity(query.limit as usize);
-    let mut latest = None;
-    let mut read = 0;
-    // The last path that was read, and whether anything was ever applied there.
-    let mut last: Option<(String, bool)> = None;
-    while let Some(row) = rows.next().map_err(sql_error)? {
-        read += 1;
-        let applied_in: Option<i64> = row.get(1).map_err(sql_error)?;
-        let path = row.get_ref(0).map_err(sql_error)?;
-        let path = String::from_utf8_lossy(path.as_bytes().unwrap_or_default());
-        if last.as_ref().is_none_or(|(known, _)| *known != path) {
-            last = Some((path.into_owned(), false));
-            latest = None;
+    let rows = statement.query_map(params![query.after, query.limit, query.hashes], |row| {
+        Ok(Applied { at: row.get(1)?, file: stamp(row)? })
+    });
+    let mut effects: Vec<Applied> = rows.and_then(Iterator::collect).map_err(sql_error)?;
+    let mut next = None;
+    if effects.len() == query.limit as usize
+        && let Some(Applied { file: last, .. }) = effects.last()
+    {
+        // There may be more of the last path: it is left to the next page.
+        let whole = effects.iter().rposition(|effect| effect.file.path != last.path).map_or(0, |before| before + 1);
+        if whole == 0 {
+            let path = last.path.clone();
+            let files = file(conn, &path)?.map(|file| file.stamp).into_iter().collect();
+            return Ok(ExpectedPage { files, next: Some(path) });
         }
-        let Some(applied_in) = applied_in else { continue };
-        let known = last.as_mut().is_some_and(|(_, applied)| std::mem::replace(applied, true));
-        if !known {
-            files.push(stamp(row).map_err(sql_error)?);
-            latest = Some(applied_in);
-        } else if let Some(file) = files.last_mut() {
-            let superseded = file.superseded + 1;
-            if latest < Some(applied_in) {
-                *file = stamp(row).map_err(sql_error)?;
-                latest = Some(applied_in);
-            }
-            file.superseded = superseded;
-        }
+        effects.truncate(whole);
+        next = effects.last().map(|effect| effect.file.path.clone());
     }
-    if read < query.limit {
-        return Ok(ExpectedPage { files, next: None });
-    }
-    // There may be more of the last path.
-    let Some((path, applied)) = last else { return Ok(ExpectedPage { files, next: None }) };
-    if applied {
-        files.pop();
-    }
-    match files.last() {
-        Some(before) if applied => {
-            let next = Some(before.path.clone());
-            Ok(ExpectedPage { files, next })
-        }
-        // Nothing but this one path, or it is not among those that count: by itself, and on.
-        _ => {
-            files.extend(file(conn, &path)?.map(|file| file.stamp));
-            Ok(ExpectedPage { files, next: Some(path) })
-        }
-    }
+    let paths = effects.chunk_by_mut(|one, other| one.file.path == other.file.path);
+    Ok(ExpectedPage { files: paths.filter_map(latest).collect(), next })
+}
+
+/// An effect; one that is only planned has not been applied at any time.
+struct Applied {
+    at: Option<i64>,
+    file: ExpectedStamp,
+}
+
+/// The latest of a path's effects, if any was applied.
+fn latest(effects: &mut [Applied]) -> Option<ExpectedStamp> {
+    let applied = effects.iter().filter(|effect| effect.at.is_some()).count() as u64;
+    let latest = effects.iter_mut().max_by_key(|effect| effect.at).filter(|effect| effect.at.is_some())?;
+    latest.file.superseded = applied - 1;
+    Some(std::mem::take(&mut latest.file))
 }
 
 fn stamp(row: &rusqlite::Row<'_>) -> rusqlite::Result<ExpectedStamp> {

@@ -27,7 +27,7 @@ fn expected<H: Harness>(world: &World<H>, limit: u32, job_type: Option<&str>) ->
 }
 
 /// Runs a job that does this.
-fn applied<H: Harness>(world: &World<H>, id: &str, effects: Vec<PlannedEffect>) {
+pub fn applied<H: Harness>(world: &World<H>, id: &str, effects: Vec<PlannedEffect>) {
     let lease = world.decided(note(id), effects);
     assert_eq!(world.apply(&lease).unwrap(), Application::Completed);
 }

@@ -24,6 +24,7 @@ pub mod pauses;
 pub mod prune;
 pub mod reading;
 pub mod reclaim;
+pub mod repair;
 pub mod repeated;
 pub mod retry;
 pub mod settle;

@@ -32,6 +32,13 @@ macro_rules! conformance {
                     a_suspicion_is_confirmed_only_if_nothing_has_changed
                     a_confirmation_admits_first
                     the_history_of_a_path_begins_with_the_newest;
+                repair:
+                    a_repair_is_an_ordinary_job_on_its_path
+                    a_repair_is_refused_when_another_job_has_the_path
+                    a_repair_admits_first
+                    a_repair_is_refused_when_another_job_has_changed_the_path
+                    a_repair_of_what_nobody_knows_is_refused
+                    what_jobs_did_below_a_folder_is_known;
                 dedup:
                     the_same_key_finds_the_unfinished_job
                     a_key_belongs_to_its_type

@@ -131,18 +131,18 @@ impl Files {
         if !stage::is_plain(owner) {
             return Err(Error::invalid("owner", "has characters that a file name should not have"));
         }
-        Self::with_state(root, Some(open_folder(state)?), owner)
+        Self::with_state(root, (state, Some(open_folder(state)?)), owner)
     }
 
     /// To look only: jobq's own folder may not be there yet, and is not made.
     pub(crate) fn open_to_look(root: &Path, state: &Path) -> Result<Self> {
-        let state = if state.exists() { Some(open_folder(state)?) } else { None };
-        Self::with_state(root, state, "nobody")
+        let opened = if state.exists() { Some(open_folder(state)?) } else { None };
+        Self::with_state(root, (state, opened), "nobody")
     }
 
-    fn with_state(root: &Path, state: Option<(FolderId, OwnedFd)>, owner: &str) -> Result<Self> {
+    fn with_state(root: &Path, (state, opened): (&Path, Option<(FolderId, OwnedFd)>), owner: &str) -> Result<Self> {
         let (root_id, root_folder) = open_folder(root)?;
-        let (state_id, state_folder) = state.unzip();
+        let (state_id, state_folder) = opened.unzip();
         Ok(Self {
             // Absolute, so that the process may change its folder.
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),

@@ -6,6 +6,7 @@ mod worker {
     mod child;
     mod clocks;
     mod database;
+    mod days;
     mod faulty;
     mod frozen;
     mod full_disk;
@@ -16,6 +17,7 @@ mod worker {
     mod order;
     mod outcomes;
     mod poison;
+    mod pruning;
     mod retention;
     mod sharing;
     mod shutdown;

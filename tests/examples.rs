@@ -3,6 +3,7 @@
 
 mod examples {
     mod commits;
+    mod handlers;
     mod plain_sql;
     mod programs;
 }

@@ -58,6 +58,11 @@ impl Example {
         command
     }
 
+    /// Where the interpreter is, if that is not for PATH to say.
+    pub fn interpreter_folder(&self) -> Option<&Path> {
+        self.interpreter.parent().filter(|folder| !folder.as_os_str().is_empty())
+    }
+
     pub fn start(&self, folder: &Path) -> Child {
         self.command().arg(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }

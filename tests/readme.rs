@@ -1,16 +1,25 @@
-//! Every command of the README works, in order, in one scratch folder.
+//! Every command of the README and the guides works, in order, in one scratch folder.
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn the_commands_of_the_readme_work() {
-    let readme = include_str!("../README.md");
+    assert!(run_all(include_str!("../README.md")) >= 10, "the README has lost its commands");
+}
+
+#[test]
+fn the_commands_of_the_guides_work() {
+    assert!(run_all(include_str!("../docs/handlers.md")) >= 9, "the guide has lost its commands");
+}
+
+/// In order, in one scratch folder; how many they were.
+fn run_all(text: &str) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_jobq")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut ran = 0;
-    for block in readme.split("```console\n").skip(1) {
+    for block in text.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap();
         for line in block.lines().filter_map(|l| l.strip_prefix("$ ")) {
             let mut bash = Command::new("bash");
@@ -20,7 +29,7 @@ fn the_commands_of_the_readme_work() {
             ran += 1;
         }
     }
-    assert!(ran >= 10, "the README has lost its commands");
+    ran
 }
 
 #[test]

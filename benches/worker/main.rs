@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench --bench worker             # the whole table, some minutes
 //! cargo bench --bench worker -- --short  # small numbers, to see that it runs
-//! cargo bench --bench worker -- noop     # one part: noop, files, pickup, idle, memory
+//! cargo bench --bench worker -- noop     # one part: noop, files, programs, pickup, idle, memory
 //! ```
 
 #[path = "../core/bare_files.rs"]
@@ -14,6 +14,7 @@ mod files;
 #[path = "../core/floor.rs"]
 mod floor;
 mod process;
+mod programs;
 #[path = "../core/table.rs"]
 mod table;
 
@@ -34,13 +35,16 @@ pub(crate) struct Sizes {
     rounds: usize,
     noops: usize,
     files: usize,
+    programs: usize,
     pickups: usize,
     idle_seconds: u64,
     many: usize,
 }
 
-const WHOLE: Sizes = Sizes { rounds: 5, noops: 40_000, files: 3_000, pickups: 500, idle_seconds: 20, many: 1_000_000 };
-const SHORT: Sizes = Sizes { rounds: 1, noops: 1_000, files: 100, pickups: 20, idle_seconds: 1, many: 5_000 };
+const WHOLE: Sizes =
+    Sizes { rounds: 5, noops: 40_000, files: 3_000, programs: 200, pickups: 500, idle_seconds: 20, many: 1_000_000 };
+const SHORT: Sizes =
+    Sizes { rounds: 1, noops: 1_000, files: 100, programs: 20, pickups: 20, idle_seconds: 1, many: 5_000 };
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Noop {
@@ -82,6 +86,9 @@ fn main() {
     }
     if wanted("files") {
         files::run(&sizes);
+    }
+    if wanted("programs") {
+        programs::run(&sizes);
     }
     if wanted("pickup") {
         process::pickup(&sizes);

@@ -42,12 +42,8 @@ fn side_effects(tx: &mut Draft, requirement: &Requirement) -> Result<()> {
     let Requirement { id, title, text, .. } = requirement;
     let companion = CreateFile::text(format!("out/{id}.md"), format!("# {title}\n\n{text}\n"));
     tx.enqueue(CreateFile { overwrite: true, ..companion })?;
-    tx.enqueue(ClaudeExtraction {
-        prompt: format!("List what can be tested in this requirement, as JSON:\n\n{text}"),
-        target_path: format!("extracted/{id}.json"),
-        requirement_id: id.clone(),
-        prompt_hash: None,
-    })
+    let prompt = format!("List what can be tested in this requirement, as JSON:\n\n{text}");
+    tx.enqueue(ClaudeExtraction::new(id, prompt, format!("extracted/{id}.json")))
 }
 
 /// Saves what was made of a file that was read before; refused, with nothing

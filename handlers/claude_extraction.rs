@@ -1,12 +1,9 @@
 //! `claude_extraction`: a frozen prompt for Claude Code whose answer becomes a
 //! file.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use crate::{DefaultKey, Defaults, Error, Hold, Payload, Result};
+use crate::{DefaultKey, Defaults, Error, Hold, Keep, Payload, Result, sha256_hex};
 
 /// A prompt, captured when the job is queued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,13 +18,47 @@ pub struct ClaudeExtraction {
     /// sha256 of the prompt in hex; computed when it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_hash: Option<String>,
+    /// What the answer must be; any text if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+}
+
+/// What the answer of Claude must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Any text, taken as it is.
+    #[default]
+    Text,
+    /// JSON. One fence of backticks around it is taken off.
+    Json,
 }
 
 impl ClaudeExtraction {
+    /// A prompt with its hash, whose answer may be any text.
+    ///
+    /// ```
+    /// use jobq::handlers::{ClaudeExtraction, Format};
+    /// let text = ClaudeExtraction::new("REQ-1", "What follows from this?", "out/req-1.md");
+    /// assert_eq!(text.prompt_hash, Some(jobq::sha256_hex(b"What follows from this?")));
+    /// let json = ClaudeExtraction { format: Some(Format::Json), ..text };
+    /// # let _ = json;
+    /// ```
+    pub fn new(requirement_id: impl Into<String>, prompt: impl Into<String>, target_path: impl Into<String>) -> Self {
+        let prompt = prompt.into();
+        Self {
+            prompt_hash: Some(sha256_hex(prompt.as_bytes())),
+            prompt,
+            target_path: target_path.into(),
+            requirement_id: requirement_id.into(),
+            format: None,
+        }
+    }
+
     /// sha256 of the prompt, in hex.
     #[must_use]
     pub fn prompt_hash(&self) -> String {
-        hex(&Sha256::digest(self.prompt.as_bytes()))
+        sha256_hex(self.prompt.as_bytes())
     }
 }
 
@@ -36,7 +67,7 @@ impl Payload for ClaudeExtraction {
     type Output = serde_json::Value;
 
     fn validate(&self) -> Result<()> {
-        if self.prompt.is_empty() {
+        if self.prompt.trim().is_empty() {
             return Err(Error::invalid("prompt", "is empty"));
         }
         if self.requirement_id.is_empty() {
@@ -58,18 +89,62 @@ impl Payload for ClaudeExtraction {
     /// The same requirement with the same prompt is the same job, whatever the target.
     fn default_key(&self) -> DefaultKey {
         // Hashed together, so that an id of any length and content makes a key.
-        let both = Sha256::digest(format!("{}\0{}", self.requirement_id, self.prompt_hash()));
-        DefaultKey::Key(hex(&both))
+        let both = format!("{}\0{}", self.requirement_id, self.prompt_hash());
+        DefaultKey::Key(sha256_hex(both.as_bytes()))
     }
 
     fn defaults() -> Defaults {
-        Defaults { timeout: std::time::Duration::from_secs(600), ..Defaults::default() }
+        Defaults {
+            timeout: std::time::Duration::from_secs(600),
+            // The job is what says that its prompt has been paid for: without it the same prompt is asked again.
+            retention: Keep::Forever,
+            ..Defaults::default()
+        }
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(more: &str) -> Result<ClaudeExtraction, String> {
+        let text = format!(r#"{{"prompt":"p","targetPath":"out/a","requirementId":"r"{more}}}"#);
+        let payload: ClaudeExtraction = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        payload.validate().map_err(|e| e.to_string())?;
+        Ok(payload)
+    }
+
+    #[test]
+    fn a_format_is_one_that_is_known() {
+        assert_eq!(check("").unwrap().format, None);
+        assert_eq!(check(r#","format":"text""#).unwrap().format, Some(Format::Text));
+        assert_eq!(check(r#","format":"json""#).unwrap().format, Some(Format::Json));
+        let error = check(r#","format":"yaml""#).unwrap_err();
+        assert!(error.contains("yaml") && error.contains("json"), "{error}");
+    }
+
+    #[test]
+    fn the_constructor_gives_the_hash_that_the_check_asks_for() {
+        let made = ClaudeExtraction::new("r", "p", "out/a");
+        made.validate().unwrap();
+        assert_eq!(made.prompt_hash.as_deref(), Some(made.prompt_hash().as_str()));
+        let hash = format!(r#","promptHash":"{}""#, made.prompt_hash().to_uppercase());
+        assert!(check(&hash).is_ok(), "in any case of letters");
+        assert!(check(r#","promptHash":"00""#).unwrap_err().contains("promptHash"));
+    }
+
+    #[test]
+    fn a_prompt_of_nothing_but_space_is_refused() {
+        let blank = ClaudeExtraction::new("r", " \n\t", "out/a");
+        assert_eq!(blank.validate().unwrap_err().field(), Some("prompt"));
+    }
+
+    #[test]
+    fn neither_the_target_nor_the_format_makes_another_job() {
+        let one = ClaudeExtraction::new("r", "p", "out/a");
+        let other = ClaudeExtraction { target_path: "out/b".into(), format: Some(Format::Json), ..one.clone() };
+        assert_eq!(one.default_key(), other.default_key());
+        assert_ne!(one.default_key(), ClaudeExtraction::new("r", "p2", "out/a").default_key());
+        assert_ne!(one.default_key(), ClaudeExtraction::new("r2", "p", "out/a").default_key());
+    }
 }

@@ -7,7 +7,7 @@ mod delete_file;
 mod sync_aws;
 mod write_files;
 
-pub use claude_extraction::ClaudeExtraction;
+pub use claude_extraction::{ClaudeExtraction, Format};
 pub use create_file::{CreateFile, CreateFileHandler, CreatedFile};
 pub use delete_file::{DeleteFile, DeleteFileHandler, DeletedFile};
 pub use sync_aws::SyncAws;

@@ -23,6 +23,7 @@
 //! json, path       payload text and its meaning; paths by their letters
 //! queue            what applications call
 //! commit           files and jobs accepted as one
+//! extract          from a requirement to the job that asks Claude about it
 //! reconcile        what completed jobs did beside what is on the disk
 //! handler          what runs a job: trait, context, outcome, registry
 //! program_handlers programs as handlers, without Rust
@@ -47,6 +48,7 @@ mod commit;
 pub mod doctor;
 pub mod effects;
 mod error;
+pub mod extract;
 pub mod handler;
 #[path = "../handlers/mod.rs"]
 pub mod handlers;

@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod enqueue;
 mod events;
+mod extract;
 mod handlers;
 mod init;
 mod lifecycle;
@@ -90,6 +91,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Init(args) => init::run(args, &cli.global, out),
         Command::Enqueue(args) => enqueue::run(args, &place()?, out),
         Command::Commit(args) => commit::run(args, &place()?, out),
+        Command::Extract(args) => extract::run(args, &cli.global, out),
         Command::Worker(args) => worker::run(args, &place()?, supervisor, out, cli.global.quiet),
         Command::Reconcile(args) => reconcile::run(args, &place()?, out),
         Command::Blame(args) => blame::run(args, &place()?, out),

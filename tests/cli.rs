@@ -4,6 +4,7 @@ mod cli {
     mod bad_input;
     mod commit;
     mod doctor;
+    mod extract;
     mod harness;
     mod jobs;
     mod places;

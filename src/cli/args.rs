@@ -1,10 +1,14 @@
 //! What can be typed. Help texts carry an example each.
 
+mod extract;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jobq::{Status, Unique};
+
+pub(crate) use self::extract::ExtractArgs;
 
 /// A durable outbox and job queue for programs whose data lives in files.
 ///
@@ -55,6 +59,8 @@ pub(crate) enum Command {
     Enqueue(Box<EnqueueArgs>),
     /// Write files and queue jobs, accepted as one
     Commit(CommitArgs),
+    /// Turn requirements into prompts and queue them for Claude
+    Extract(ExtractArgs),
     /// Run jobs until told to stop
     Worker(WorkerArgs),
     /// Compare what completed jobs did with the disk

@@ -1,0 +1,55 @@
+//! The files of requirements: found, and read.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use jobq::{Error, ErrorKind, Result, printable};
+use serde_json::Value;
+
+use super::read_input;
+
+/// The files that are named, globs in order of their names. Each is there once.
+pub(super) fn files(arguments: &[String]) -> Result<Vec<String>> {
+    let (mut files, mut seen) = (Vec::new(), HashSet::new());
+    for argument in arguments {
+        // A file whose name looks like a glob is that file.
+        let is_glob = argument.contains(['*', '?', '[']) && !Path::new(argument).exists();
+        let found = if is_glob { matches(argument)? } else { vec![argument.clone()] };
+        for file in found {
+            if seen.insert(file.clone()) {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn matches(pattern: &str) -> Result<Vec<String>> {
+    // As a shell does it: hidden files have to be asked for.
+    let rules = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    let entries = glob::glob_with(pattern, rules)
+        .map_err(|e| Error::invalid("requirement", format_args!("{} is not a glob: {e}", printable(pattern))))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| Error::new(ErrorKind::Invalid, format!("cannot read {e}")))?;
+        if path.is_file() {
+            let name = path.to_str().ok_or_else(|| {
+                let name = printable(&path.to_string_lossy());
+                Error::invalid("requirement", format_args!("the name of {name} is not UTF-8"))
+            })?;
+            files.push(name.to_owned());
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::new(ErrorKind::NotFound, format!("no file matches {}", printable(pattern))));
+    }
+    Ok(files)
+}
+
+pub(super) fn read(file: &str) -> Result<Value> {
+    let text = read_input(file)?;
+    // Some editors put a mark at the beginning, which is no part of the JSON.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    serde_json::from_str(text)
+        .map_err(|e| Error::invalid("requirement", format_args!("{} is not JSON: {e}", printable(file))))
+}

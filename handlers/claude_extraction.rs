@@ -1,6 +1,13 @@
 //! `claude_extraction`: a frozen prompt for Claude Code whose answer becomes a
 //! file.
 
+mod answer;
+mod excerpt;
+mod json_text;
+#[cfg_attr(not(test), expect(dead_code, reason = "the handler comes next"))]
+mod judge;
+mod trouble;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{DefaultKey, Defaults, Error, Hold, Keep, Payload, Result, sha256_hex};

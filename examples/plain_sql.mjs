@@ -105,11 +105,11 @@ function story(folder) {
   if (!/CHECK constraint/.test(refused?.message)) throw refused ?? new Error("a requirement without text was saved");
   console.log(`rolled back: ${refused.message}; jobs before: ${before}, after: ${count()}`);
 
-  jobq(path, "worker", "--drain");
+  // Extractions need Claude Code and cost money: here they wait, and are never discarded.
+  jobq(path, "worker", "--drain", "--types", "create_file");
   console.log("\nafter the worker:");
   for (const job of jobq(path, "list").reverse()) {
-    // Nothing here runs extractions yet: such jobs wait, and are never discarded.
-    const note = job.status === "pending" ? "  (waits for a worker that can run it)" : "";
+    const note = job.status === "pending" ? "  (waits for a worker that may run it)" : "";
     console.log(`  ${job.id}  ${job.type.padEnd(17)}  ${job.status}${note}`);
   }
   console.log(`\nout/REQ-1.md:\n${readFileSync(join(folder, "out/REQ-1.md"), "utf8").trimEnd()}`);

@@ -103,11 +103,11 @@ def story(folder):
         [after] = conn.execute(count).fetchone()
         print(f"rolled back: {refused}; jobs before: {before}, after: {after}")
 
-    jobq(db, "worker", "--drain")
+    # Extractions need Claude Code and cost money: here they wait, and are never discarded.
+    jobq(db, "worker", "--drain", "--types", "create_file")
     print("\nafter the worker:")
     for job in reversed(jobq(db, "list")):
-        # Nothing here runs extractions yet: such jobs wait, and are never discarded.
-        note = "  (waits for a worker that can run it)" if job["status"] == "pending" else ""
+        note = "  (waits for a worker that may run it)" if job["status"] == "pending" else ""
         print(f"  {job['id']}  {job['type']:<17}  {job['status']}{note}")
     print(f"\nout/REQ-1.md:\n{(db.parent / 'out/REQ-1.md').read_text('utf-8').rstrip()}")
     conn.close()

@@ -129,11 +129,11 @@ async function story(folder) {
   // What it lacked was a new read.
   tell("right window saved", await app.change(add("Numbers never change.")));
 
-  await app.jobq(["worker", "--drain"]);
+  // Extractions need Claude Code and cost money: here they wait, and are never discarded.
+  await app.jobq(["worker", "--drain", "--types", "create_file"]);
   console.log("\nafter the worker:");
   for (const job of (await app.jobq(["list"])).reverse()) {
-    // Nothing here runs extractions yet: such jobs wait, and are never discarded.
-    const note = job.status === "pending" ? "  (waits for a worker that can run it)" : "";
+    const note = job.status === "pending" ? "  (waits for a worker that may run it)" : "";
     console.log(`  ${job.id}  ${job.type.padEnd(17)}  ${job.status}${note}`);
   }
   for (const name of [FILE, "out/REQ-1.md"]) {

@@ -124,11 +124,11 @@ def story(folder):
     # What it lacked was a new read.
     tell("right window saved", app.change(add("Numbers never change.")))
 
-    app.jobq("worker", "--drain")
+    # Extractions need Claude Code and cost money: here they wait, and are never discarded.
+    app.jobq("worker", "--drain", "--types", "create_file")
     print("\nafter the worker:")
     for job in reversed(app.jobq("list")):
-        # Nothing here runs extractions yet: such jobs wait, and are never discarded.
-        note = "  (waits for a worker that can run it)" if job["status"] == "pending" else ""
+        note = "  (waits for a worker that may run it)" if job["status"] == "pending" else ""
         print(f"  {job['id']}  {job['type']:<17}  {job['status']}{note}")
     for name in (FILE, "out/REQ-1.md"):
         print(f"\n{name}:\n{(app.folder / name).read_text('utf-8').rstrip()}")

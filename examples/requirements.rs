@@ -90,13 +90,14 @@ pub fn story(folder: &Path) -> Result<()> {
     let right = queue.read_json(FILE)?;
     tell("right window saved", &save(&queue, &add(right.value, "Numbers never change."), &right.expect)?);
 
-    let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+    // Extractions need Claude Code and cost money: here they wait, and are never discarded.
+    let types = Some(vec!["create_file".to_owned()]);
+    let options = WorkerOptions { drain: true, types, ..WorkerOptions::default() };
     Worker::new(Arc::clone(&queue), Registry::builtin(), options)?.run(&Shutdown::new())?;
 
     println!("\nafter the worker:");
     for job in queue.list(&Filter::default())?.iter().rev() {
-        // Nothing here runs extractions yet: such jobs wait, and are never discarded.
-        let note = if job.status == Status::Pending { "  (waits for a worker that can run it)" } else { "" };
+        let note = if job.status == Status::Pending { "  (waits for a worker that may run it)" } else { "" };
         println!("  {}  {:<17}  {}{note}", job.id, job.job_type, job.status);
     }
     for name in [FILE, "out/REQ-1.md"] {

@@ -3,13 +3,14 @@
 
 mod answer;
 mod excerpt;
+mod handler;
 mod json_text;
-#[cfg_attr(not(test), expect(dead_code, reason = "the handler comes next"))]
 mod judge;
 mod trouble;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::handler::{ClaudeCode, ClaudeExtractionHandler, ExtractedFile};
 use crate::{DefaultKey, Defaults, Error, Hold, Keep, Payload, Result, sha256_hex};
 
 /// A prompt, captured when the job is queued.
@@ -71,7 +72,7 @@ impl ClaudeExtraction {
 
 impl Payload for ClaudeExtraction {
     const TYPE: &'static str = "claude_extraction";
-    type Output = serde_json::Value;
+    type Output = ExtractedFile;
 
     fn validate(&self) -> Result<()> {
         if self.prompt.trim().is_empty() {

@@ -7,7 +7,7 @@ mod delete_file;
 mod sync_aws;
 mod write_files;
 
-pub use claude_extraction::{ClaudeExtraction, Format};
+pub use claude_extraction::{ClaudeCode, ClaudeExtraction, ClaudeExtractionHandler, ExtractedFile, Format};
 pub use create_file::{CreateFile, CreateFileHandler, CreatedFile};
 pub use delete_file::{DeleteFile, DeleteFileHandler, DeletedFile};
 pub use sync_aws::SyncAws;
@@ -25,7 +25,7 @@ pub(crate) fn registry() -> Registry {
     Registry::new()
         .with(CreateFileHandler)
         .with(DeleteFileHandler)
+        .with(ClaudeExtractionHandler::default())
         .knowing::<WriteFiles>()
-        .knowing::<ClaudeExtraction>()
         .knowing::<SyncAws>()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jobq::handlers::ClaudeExtraction;
+use jobq::handlers::{ClaudeExtraction, ExtractedFile};
 use jobq::{Context, Handler, HandlerError, Outcome, Queue, Registry, Retention, Shutdown, Worker, WorkerOptions};
 
 struct Answers;
@@ -11,9 +11,9 @@ struct Answers;
 impl Handler for Answers {
     type Payload = ClaudeExtraction;
 
-    fn run(&self, ctx: &Context, job: ClaudeExtraction) -> Result<Outcome<serde_json::Value>, HandlerError> {
+    fn run(&self, ctx: &Context, job: ClaudeExtraction) -> Result<Outcome<ExtractedFile>, HandlerError> {
         let content = ctx.stage(format!("answer to {}", job.prompt).as_bytes())?;
-        Ok(Outcome::new(serde_json::Value::Null).put(job.target_path, content))
+        Ok(Outcome::new(ExtractedFile::default()).put(job.target_path, content))
     }
 }
 

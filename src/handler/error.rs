@@ -1,11 +1,13 @@
 //! How an attempt can fail.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::effects::FileError;
 use crate::error::{Error, ErrorKind};
-use crate::store::{Failure, LONGEST_PAUSE};
+use crate::json::JsonText;
+use crate::store::Failure;
 
 /// Why an attempt did not succeed, and whether another one might.
 ///
@@ -80,7 +82,7 @@ impl HandlerError {
     pub fn with_result(mut self, result: impl Into<serde_json::Value>) -> Self {
         let result = result.into();
         // Null is nothing, as it is in an outcome.
-        self.failure.result = (!result.is_null()).then(|| result.to_string().into());
+        self.failure.result = (!result.is_null()).then(|| Arc::new(JsonText(result.to_string())));
         self
     }
 
@@ -99,7 +101,7 @@ impl HandlerError {
     /// ```
     #[must_use]
     pub fn pausing_type(mut self, pause: Duration) -> Self {
-        self.failure.pause = Some(pause.min(LONGEST_PAUSE));
+        self.failure = self.failure.pausing_type(pause);
         self
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 use crate::job::Job;
+use crate::json::JsonText;
 use crate::new_job::Unique;
 use crate::retry::Backoff;
 use crate::state::Status;
@@ -184,7 +185,7 @@ pub struct Failure {
     pub details: Option<serde_json::Value>,
     /// JSON for the `result` column; what is there stays if there is none.
     #[serde(skip)]
-    pub result: Option<Arc<str>>,
+    pub result: Option<Arc<JsonText>>,
     /// For how long no job of this type is claimed; [`LONGEST_PAUSE`] at most.
     #[serde(skip)]
     pub pause: Option<Duration>,
@@ -200,6 +201,20 @@ impl Failure {
     #[must_use]
     pub fn with_details(mut self, details: serde_json::Value) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    /// The same, leaving this JSON as the job's result.
+    #[must_use]
+    pub fn leaving(mut self, result: impl Into<String>) -> Self {
+        self.result = Some(Arc::new(JsonText(result.into())));
+        self
+    }
+
+    /// The same, pausing the job's type for that long.
+    #[must_use]
+    pub fn pausing_type(mut self, pause: Duration) -> Self {
+        self.pause = Some(pause.min(LONGEST_PAUSE));
         self
     }
 

@@ -81,7 +81,8 @@ impl Finished {
         let outcome = self.job.outcome.as_ref().map_or(0, |text| text.as_str().len());
         // The step has it too.
         let result = self.result.as_ref().map_or(0, |text| 2 * text.len());
-        let left = self.failure.as_ref().and_then(|failure| failure.result.as_ref()).map_or(0, |text| text.len());
+        let left =
+            self.failure.as_ref().and_then(|failure| failure.result.as_ref()).map_or(0, |text| text.as_str().len());
         let queued: usize = follow_ups.iter().map(|job| job.payload.len()).sum();
         self.job.payload.as_str().len() + outcome + result + left + queued
     }

@@ -30,9 +30,9 @@ fn claim(q: &Scratch) -> (Queue, OwnerLock, jobq::store::Lease) {
 /// Fails the job, as a handler does that is told to wait a minute.
 fn pause(q: &Scratch) {
     let (queue, _lock, lease) = claim(q);
-    let mut failure = Failure::new("rate_limited", "too many\u{1b}requests");
-    failure.pause = Some(std::time::Duration::from_secs(60));
-    failure.result = Some(r#"{"total_cost_usd":0.25,"text":"no JSON"}"#.into());
+    let failure = Failure::new("rate_limited", "too many\u{1b}requests")
+        .pausing_type(std::time::Duration::from_secs(60))
+        .leaving(r#"{"total_cost_usd":0.25,"text":"no JSON"}"#);
     assert_eq!(queue.store().fail(lease, failure).unwrap(), Ending::Done);
 }
 

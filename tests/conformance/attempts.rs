@@ -108,9 +108,7 @@ pub fn a_completion_keeps_its_result<H: Harness>() {
 }
 
 fn leaving(result: &str) -> Failure {
-    let mut failure = Failure::new("bad_answer", "this is no JSON");
-    failure.result = Some(result.into());
-    failure
+    Failure::new("bad_answer", "this is no JSON").leaving(result)
 }
 
 fn result<H: Harness>(world: &World<H>, id: &str) -> Option<String> {

@@ -63,8 +63,11 @@ pub fn other_types_do_not_count_and_go_on<H: Harness>() {
     assert_eq!(ids(&claim(&world, "w2", 10, 1)), ["more"]);
 }
 
+/// A way to bring a run to its end.
+type End<H> = fn(&World<H>, &Lease);
+
 pub fn any_end_of_a_run_makes_room<H: Harness>() {
-    let ways: [(&str, fn(&World<H>, &Lease)); 6] = [
+    let ways: [(&str, End<H>); 6] = [
         ("complete", |world, lease| world.complete(lease)),
         ("fail", |world, lease| world.fail(lease)),
         ("release", |world, lease| world.release(lease)),

@@ -276,8 +276,7 @@ pub fn what_jobs_cost_is_what_their_results_say<H: Harness>() {
     complete("two", Some(r#"{"total_cost_usd":0.2}"#));
     assert_eq!(costs(&world), [("note".to_owned(), 2, false, 0.3)]);
     let lease = world.running(note("failed"));
-    let mut failure = Failure::new("bad_answer", "paid for, too");
-    failure.result = Some(r#"{"total_cost_usd":3}"#.into());
+    let failure = Failure::new("bad_answer", "paid for, too").leaving(r#"{"total_cost_usd":3}"#);
     world.store.fail(lease, failure).unwrap();
     assert_eq!(costs(&world), [("note".to_owned(), 3, false, 3.3)]);
     let called_off = world.add(note("cancelled"));

@@ -122,8 +122,7 @@ fn work_of_version_3_goes_on() {
     };
     let claimed = store.claim(request).unwrap().remove(0).lease;
     assert_eq!(claimed.seq, 5);
-    let mut failure = Failure::new("rate_limited", "too many requests");
-    failure.pause = Some(Duration::from_secs(60));
+    let failure = Failure::new("rate_limited", "too many requests").pausing_type(Duration::from_secs(60));
     store.fail(claimed, failure).unwrap();
     assert_eq!(store.stats().unwrap().paused[0].job_type, "create_file");
 }

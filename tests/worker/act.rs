@@ -136,7 +136,8 @@ impl Handler for Actor {
                     while ctx.stop().is_none() {
                         std::thread::sleep(Duration::from_millis(2));
                     }
-                    return Err(HandlerError::retry("a complaint").with_code("complaint"));
+                    let error = HandlerError::retry("a complaint").with_code("complaint");
+                    return Err(error.with_result("half an answer").pausing_type(Duration::from_secs(3_600)));
                 }
                 Deed::Note => self.note(format_args!("note {}", ctx.job_id())),
                 Deed::Abort => std::process::abort(),

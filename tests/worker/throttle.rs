@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobq::{EventQuery, NewJob, Status, Worker, WorkerOptions};
 
@@ -167,4 +168,16 @@ fn what_a_failed_attempt_leaves_is_kept_until_a_later_one_has_more() {
     world.completed(&again);
     assert_eq!(left(&again), None, "the attempt that completed left nothing");
     worker.stop();
+}
+
+#[test]
+fn what_a_handler_says_when_its_time_is_over_is_heard() {
+    let world = World::new();
+    let id = world.enqueue(act([Deed::UntilToldThenComplain]).timeout(Duration::from_millis(50)).max_attempts(1));
+    let mut worker = Process::start(&world.setup("worker"));
+    let job = world.ended(&id);
+    worker.stop();
+    assert!(job.last_error.unwrap().starts_with("job_timeout: "));
+    assert_eq!(job.result.unwrap().as_str(), "\"half an answer\"");
+    assert_eq!(world.queue.stats().unwrap().paused.len(), 1);
 }

@@ -10,6 +10,7 @@ use super::row::{hold_keys, read};
 use super::tx::Tx;
 use crate::clock::Millis;
 use crate::error::{Error, Result};
+use crate::json::JsonText;
 use crate::state::Status;
 use crate::store::{Failure, Lease};
 
@@ -87,7 +88,7 @@ impl<'a> End<'a> {
     pub(super) fn failed_and_paused(failure: &'a Failure, until: Option<Millis>) -> Self {
         Self {
             status: Status::Failed,
-            result: failure.result.as_deref(),
+            result: failure.result.as_deref().map(JsonText::as_str),
             last_error: Some(failure.text()),
             data: Some(pauses::told(failure, until).to_string()),
             overtakes: true,

@@ -10,6 +10,7 @@ use super::pauses;
 use super::tx::Tx;
 use crate::clock::Millis;
 use crate::error::{Error, Result};
+use crate::json::JsonText;
 use crate::store::{Ending, Failure, Lease};
 
 pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: Millis) -> Result<Ending> {
@@ -32,7 +33,7 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
         // A longer wait than the policy's longest must not look like a clock that jumped.
         backoff_max: held.backoff_max.max(delay),
         last_error: Some(failure.text()),
-        result: failure.result.as_deref(),
+        result: failure.result.as_deref().map(JsonText::as_str),
         events: vec![("rescheduled", Some(data.to_string()))],
     };
     to_pending(tx, lease, &held, back)?;

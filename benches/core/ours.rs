@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jobq::liveness::OwnerLock;
-use jobq::store::{ClaimRequest, Completion, Store};
+use jobq::store::{ClaimRequest, ClaimedJob, Completion, Limits, Store};
 use jobq::{JobTypes, NewJob, Payload, Queue, QueueOptions};
 use serde::{Deserialize, Serialize};
 
@@ -58,15 +58,20 @@ impl Ours {
     }
 
     pub fn drain(&self, batch: u32) -> usize {
+        self.drain_of(batch, &["noop"], &Limits::new())
+    }
+
+    pub fn claim(&self, limit: u32, types: &[&str], limits: &Limits) -> Vec<ClaimedJob> {
+        let types = types.iter().map(|&name| name.to_owned()).collect();
+        let request = ClaimRequest { owner: self.lock.owner().clone(), types, limit, limits: limits.clone() };
+        self.queue.store().claim(request).unwrap()
+    }
+
+    /// Claims of these types until nothing comes, within these limits.
+    pub fn drain_of(&self, batch: u32, types: &[&str], limits: &Limits) -> usize {
         let mut done = 0;
         loop {
-            let request = ClaimRequest {
-                owner: self.lock.owner().clone(),
-                types: vec!["noop".to_owned()],
-                limit: batch,
-                limits: jobq::store::Limits::new(),
-            };
-            let claimed = self.queue.store().claim(request).unwrap();
+            let claimed = self.claim(batch, types, limits);
             if claimed.is_empty() {
                 return done;
             }

@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use jobq::NewJob;
+use jobq::store::{Failure, Limits, Store as _};
 
 use crate::Sizes;
 use crate::ours::Ours;
@@ -12,15 +13,20 @@ use crate::table::{line, per_second};
 type Make = fn(&Ours, &Sizes);
 
 pub fn run(sizes: &Sizes) {
-    let piles: [(&str, Make); 6] = [
+    let piles: [(&str, Make); 8] = [
         ("finished", finished),
         ("delayed", delayed),
         ("waiting on one job", waiting),
         ("behind one hold", held),
         ("of a type nobody handles", other_type),
+        (PAUSED, paused_type),
+        (AT_ITS_LIMIT, type_at_its_limit),
         ("not admitted, of a type nobody knows", unknown_type),
     ];
     for (name, make) in piles {
+        // Of these the claim is asked for, too; of the others it knows nothing.
+        let types: &[&str] = if [PAUSED, AT_ITS_LIMIT].contains(&name) { &["noop", "other"] } else { &["noop"] };
+        let limits = if name == AT_ITS_LIMIT { Limits::from([("other".to_owned(), 1)]) } else { Limits::new() };
         let folder = tempfile::tempdir().unwrap();
         let (empty_folder, pile_folder) = (folder.path().join("empty"), folder.path().join("pile"));
         let (empty, pile) = (Ours::open(&empty_folder), Ours::open(&pile_folder));
@@ -30,7 +36,7 @@ pub fn run(sizes: &Sizes) {
             let count = sizes.drain / 4;
             for (ours, rates) in [(&empty, &mut without), (&pile, &mut with)] {
                 ours.enqueue_many(count);
-                rates.push(per_second(count, || assert_eq!(ours.drain(50), count)));
+                rates.push(per_second(count, || assert_eq!(ours.drain_of(50, types, &limits), count)));
             }
         }
         line(&format!("claim + complete, pile: {name} (jobs/s)"), &with, &without, 0.85);
@@ -63,7 +69,7 @@ fn held(ours: &Ours, sizes: &Sizes) {
 }
 
 /// Known and admitted by the process that queued them, not asked for by the
-/// one that claims: excluded by `--types`, paused, at a limit.
+/// one that claims: excluded by `--types`.
 fn other_type(ours: &Ours, sizes: &Sizes) {
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Other {
@@ -74,6 +80,21 @@ fn other_type(ours: &Ours, sizes: &Sizes) {
         type Output = ();
     }
     ours.queue.enqueue_many((0..sizes.pile).map(|n| NewJob::of(&Other { n }))).unwrap();
+}
+
+const PAUSED: &str = "of a paused type";
+const AT_ITS_LIMIT: &str = "of a type at its limit";
+
+fn paused_type(ours: &Ours, sizes: &Sizes) {
+    other_type(ours, sizes);
+    let claimed = ours.claim(1, &["other"], &Limits::new()).remove(0);
+    let failure = Failure::new("rate_limited", "wait").pausing_type(jobq::store::LONGEST_PAUSE);
+    ours.queue.store().fail(claimed.lease, failure).unwrap();
+}
+
+fn type_at_its_limit(ours: &Ours, sizes: &Sizes) {
+    other_type(ours, sizes);
+    assert_eq!(ours.claim(1, &["other"], &Limits::new()).len(), 1);
 }
 
 fn unknown_type(ours: &Ours, sizes: &Sizes) {

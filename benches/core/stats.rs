@@ -14,27 +14,32 @@ use crate::table::median;
 
 /// More than this many times a count would be felt.
 const GOAL: f64 = 10.0;
+/// Costs are in the rows and not in an index, and 100,000 rows are read for them.
+const GOAL_WITH_COSTS: f64 = 25.0;
 
 pub fn run(sizes: &Sizes) {
-    for (name, spread) in [("over two weeks", true), ("in the last hour", false)] {
+    for (name, spread, costs) in
+        [("over two weeks", true, false), ("in the last hour", false, false), ("that tell their costs", true, true)]
+    {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join(".jobq/jobq.db");
         drop(Ours::open(folder.path()));
-        fill(&db, sizes.finished, spread);
+        fill(&db, sizes.finished, spread, costs);
         let (mut ours, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..sizes.rounds.max(5) {
             floor.push(count(&db, sizes.finished));
-            ours.push(stats(&db));
+            ours.push(stats(&db, costs));
         }
         let ratios: Vec<f64> = ours.iter().zip(&floor).map(|(o, f)| o / f).collect();
-        let verdict = if median(&ratios) <= GOAL { "" } else { "  above the goal" };
+        let goal = if costs { GOAL_WITH_COSTS } else { GOAL };
+        let verdict = if median(&ratios) <= goal { "" } else { "  above the goal" };
         println!(
             "{:<44} {:>12.2} {:>12.2} {:>7.2} {:>7}{verdict}",
             format!("stats, {} jobs {name} (ms)", sizes.finished),
             median(&ours) * 1e3,
             median(&floor) * 1e3,
             median(&ratios),
-            format!("<= {GOAL}"),
+            format!("<= {goal}"),
         );
     }
 }
@@ -49,7 +54,7 @@ fn count(db: &Path, expected: usize) -> f64 {
     took
 }
 
-fn stats(db: &Path) -> f64 {
+fn stats(db: &Path, costs: bool) -> f64 {
     let queue = QueueOptions::at(db).recover(false).open().unwrap();
     // Opens the reader, whose cache is then empty but for the schema.
     let _ = queue.get("none");
@@ -57,12 +62,13 @@ fn stats(db: &Path) -> f64 {
     let stats = queue.stats().unwrap();
     let took = start.elapsed().as_secs_f64();
     assert_eq!((stats.durations.len(), stats.latencies.len(), stats.failed.len()), (4, 4, 4));
+    assert_eq!(stats.costs.len(), if costs { 4 } else { 0 });
     took
 }
 
 /// Finished jobs of four types, one in a hundred failed and one cancelled, past
 /// the triggers, which would have each of them queued and claimed.
-fn fill(db: &Path, rows: usize, spread: bool) {
+fn fill(db: &Path, rows: usize, spread: bool, costs: bool) {
     let conn = Connection::open(db).unwrap();
     let triggers: Vec<(String, String)> = conn
         .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'jobs'")
@@ -81,14 +87,16 @@ fn fill(db: &Path, rows: usize, spread: bool) {
               at(i, done) AS (SELECT i, CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)
                                         - ?2 + ?2 * i / ?1 FROM n)
          INSERT INTO jobs (id, type, status, gate, attempts, token, created_at, claimed_at, completed_at, timeout,
-                           backoff_base, backoff_max, idempotency_key, payload_hash, last_error, payload)
+                           backoff_base, backoff_max, idempotency_key, payload_hash, last_error, result, payload)
          SELECT printf('01J%023d', i), 'type ' || (i % 4),
                 CASE WHEN i / 4 % 100 = 0 THEN 'failed' WHEN i / 4 % 100 = 1 THEN 'cancelled' ELSE 'completed' END,
                 NULL, 1, 1, done - 500 - i % 97, done - i % 89, done, 300000, 1000, 30000,
                 printf('payload:%064d', i), printf('%064d', i),
-                CASE WHEN i / 4 % 100 = 0 THEN 'handler_error: it broke' END, printf('{\"n\":\"%026d\"}', i)
+                CASE WHEN i / 4 % 100 = 0 THEN 'handler_error: it broke' END,
+                CASE WHEN ?3 THEN printf('{\"session_id\":\"%036d\",\"usage\":{\"output_tokens\":%d},\"total_cost_usd\":0.0%d}', i, i, i) END,
+                printf('{\"n\":\"%026d\"}', i)
            FROM at",
-        (i64::try_from(rows).unwrap(), window),
+        (i64::try_from(rows).unwrap(), window, costs),
     )
     .unwrap();
     conn.execute_batch(

@@ -280,9 +280,9 @@ CREATE TABLE owners (
 -- ---------------------------------------------------------------------------
 CREATE TABLE type_pauses (
     type   TEXT    NOT NULL PRIMARY KEY,
-    -- A pause is an hour at most. One that ends later than that from now was
-    -- written by a clock that has since been set back: it is not believed.
     until  INTEGER NOT NULL,
+    -- One that has not begun yet was written by a clock that has since been set
+    -- back: it is not believed.
     since  INTEGER NOT NULL,
     -- The error that asked for it.
     reason TEXT

@@ -104,7 +104,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Reclaim(args) => reclaim::run(args, &place()?, out),
         Command::Prune(args) => prune::run(args, &place()?, out),
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
-        Command::Handlers => handlers::run(&place()?, out),
+        Command::Handlers(args) => handlers::run(args, &place()?, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),
     }

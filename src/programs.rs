@@ -32,7 +32,7 @@ pub(crate) use link::Link;
 pub use link::Supervisor;
 pub(crate) use program::KEEP;
 pub use program::{Exit, Program, ProgramEnd};
-pub(crate) use run::{Client, RunError, run};
+pub(crate) use run::{Client, Ending, RunError, run};
 
 /// Where a program finds the line protocol; so low that every shell can write to it.
 pub(crate) const PROTOCOL_FD: i32 = 3;

@@ -199,6 +199,12 @@ impl Queue {
         self.store.prune(request)
     }
 
+    /// Ends the pause of a type that a handler has asked for, before its time.
+    /// False if there was none.
+    pub fn resume(&self, job_type: &str) -> Result<bool> {
+        self.store.resume(job_type)
+    }
+
     /// Takes back what dead processes had claimed.
     pub fn reclaim(&self) -> Result<Reclaimed> {
         liveness::sweep(&self.store, &self.owners_folder())

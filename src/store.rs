@@ -72,6 +72,9 @@ pub trait Store: Send + Sync {
     /// something meanwhile. Returns how many went.
     fn forget_owners(&self, locked_by: Vec<String>) -> Result<u64>;
 
+    /// Ends the pause of a type before its time; false if there was none.
+    fn resume(&self, job_type: &str) -> Result<bool>;
+
     /// What a worker that runs these types could do now, and when there will
     /// be more. Takes no lock.
     fn outlook(&self, types: &[String], limits: &Limits) -> Result<Outlook>;

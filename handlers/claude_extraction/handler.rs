@@ -1,13 +1,15 @@
 //! Asks Claude Code, and makes a file of its answer.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ClaudeExtraction;
 use super::judge::{Accepted, Failure, Printed, judge};
+use super::trouble::RATE_LIMITED;
 use crate::{Context, Handler, HandlerError, Outcome, Program, ProgramEnd, normalise_path, sha256_hex};
 
 /// Answers are texts; what is longer than this is not one.
@@ -31,6 +33,10 @@ pub struct ClaudeCode {
     /// Variables of the worker's environment that it gets besides the few that every
     /// program gets, by name or by the beginning of a name (`AWS_*`).
     pub pass_env: Vec<String>,
+    /// Variables of its own.
+    pub env: BTreeMap<String, String>,
+    /// How long it has to end when it is asked to, before it is made to.
+    pub grace: Option<Duration>,
 }
 
 impl Default for ClaudeCode {
@@ -41,7 +47,15 @@ impl Default for ClaudeCode {
         // Programs differ in which spelling they read.
         pass_env.extend(proxies.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]));
         pass_env.extend(certificates.map(str::to_owned));
-        Self { command: vec!["claude".to_owned()], model: None, args: Vec::new(), folder: None, pass_env }
+        Self {
+            command: vec!["claude".to_owned()],
+            model: None,
+            args: Vec::new(),
+            folder: None,
+            pass_env,
+            env: BTreeMap::new(),
+            grace: None,
+        }
     }
 }
 
@@ -90,7 +104,7 @@ impl ClaudeExtractionHandler {
     }
 
     fn ask(&self, ctx: &Context, prompt: &str) -> Result<ProgramEnd, HandlerError> {
-        let ClaudeCode { command, model, args, folder, pass_env } = &self.settings;
+        let ClaudeCode { command, model, args, folder, pass_env, env, grace } = &self.settings;
         let Some((program, first)) = command.split_first() else {
             let why = "the command of Claude Code is empty; `command = [\"claude\"]` is the usual one";
             return Err(HandlerError::permanent(why).with_code("program_missing"));
@@ -100,6 +114,10 @@ impl ClaudeExtractionHandler {
             program = program.args(["--model", model]);
         }
         program = program.args(args).stdin(prompt).pass_env(pass_env).keep_output(KEEP_OUTPUT);
+        program = env.iter().fold(program, |program, (name, value)| program.env(name, value));
+        if let Some(grace) = grace {
+            program = program.grace(*grace);
+        }
         if let Some(folder) = folder {
             program = program.folder(ctx.root().join(folder));
         }
@@ -152,9 +170,11 @@ fn failed(ctx: &Context, failure: Failure, before: f64) -> HandlerError {
         // If that fails, too, why the attempt failed is still what is to be told.
         let _ = ctx.checkpoint(&Checkpoint { spent_usd });
     }
+    // All others would hear the same: the type waits, for the time that was said or as this job would.
+    let pause = failure.pause.or_else(|| (failure.code == RATE_LIMITED).then(|| ctx.backoff()));
     let kind = if failure.permanent { HandlerError::permanent } else { HandlerError::retry };
     let mut error = kind(failure.message).with_code(failure.code);
-    if let Some(pause) = failure.pause {
+    if let Some(pause) = pause {
         error = error.after(pause).pausing_type(pause);
     }
     let mut result = serde_json::Map::new();

@@ -60,6 +60,9 @@ const WORDS: [(Trouble, &[&str]); 5] = [
     (Trouble::BadRequest, &["prompt is too long", "prompt too long", "invalid_request_error", "request too large"]),
 ];
 
+/// The word for programs that says: not now, and nobody else either.
+pub(super) const RATE_LIMITED: &str = "rate_limited";
+
 /// The longest pause that is believed.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
@@ -87,7 +90,7 @@ impl Trouble {
     /// The word for programs.
     pub(super) fn code(self) -> &'static str {
         match self {
-            Self::RateLimited => "rate_limited",
+            Self::RateLimited => RATE_LIMITED,
             Self::Overloaded => "overloaded",
             Self::Unavailable => "unavailable",
             Self::NotAllowed => "not_allowed",

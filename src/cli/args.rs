@@ -87,14 +87,21 @@ pub(crate) enum Command {
     /// Is this queue in order, and if not, what is to be done
     Doctor(DoctorArgs),
     /// The known job types, where each comes from, its defaults and schema
-    #[command(after_help = "Example:\n  jobq handlers --json")]
-    Handlers,
+    Handlers(HandlersArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
     Completions(CompletionsArgs),
     /// Print the manual page
     #[command(after_help = "Example:\n  jobq man > jobq.1 && man ./jobq.1")]
     Man,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  jobq handlers --json\n  jobq handlers --resume claude_extraction")]
+pub(crate) struct HandlersArgs {
+    /// End the pause of a type that was told to wait (a rate limit), before its time
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) resume: Option<String>,
 }
 
 #[derive(Args)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use jobq::handlers::ClaudeCode;
 use jobq::{Error, ErrorKind, JobTypes, ProgramSettings, Result, Retention};
 use serde::Deserialize;
 
@@ -28,17 +29,26 @@ pub(crate) const TEMPLATE: &str = "\
 # The same for completed and cancelled jobs of one type.
 # [retention.types]
 ## send_mail = \"3d\"
-## claude_extraction = \"forever\"
+## nightly_report = \"forever\"
 
 # What holds for the jobs of one type. Any type can have such a table; a job that
 # brings its own timeout or attempts keeps them. Without concurrency there is no
 # limit; with it, jobs are counted over all workers.
-## [handlers.claude_extraction]
+## [handlers.create_file]
 ## concurrency = 2
-## timeout = \"10m\"
+## timeout = \"5m\"
 ## max_attempts = 3
 ## backoff = \"1s\"
 ## backoff_max = \"30s\"
+
+# How Claude Code is run for claude_extraction, besides the above.
+## [handlers.claude_extraction]
+## command = [\"claude\"]
+## model = \"opus\"
+## args = [\"--max-turns\", \"20\"]
+## folder = \".\"
+## timeout = \"10m\"
+## concurrency = 2
 
 # A program as handler, besides executables in .jobq/handlers. It runs in the root.
 ## [handlers.resize]
@@ -110,6 +120,11 @@ impl Config {
         handlers::programs(&self.handlers)
     }
 
+    /// How Claude Code is run.
+    pub(crate) fn claude_code(&self) -> ClaudeCode {
+        handlers::claude_code(&self.handlers)
+    }
+
     /// These types, with what is said of those that come with jobq.
     pub(crate) fn with_defaults(&self, types: JobTypes) -> Result<JobTypes> {
         handlers::with_defaults(&self.handlers, types)
@@ -171,7 +186,7 @@ mod tests {
         assert_eq!(all.limits()["claude_extraction"], 2);
         let types = all.retention.types;
         assert_eq!(types["send_mail"], Some(Duration::from_secs(3 * 86_400)));
-        assert_eq!(types["claude_extraction"], None);
+        assert_eq!(types["nightly_report"], None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use jobq::handlers::WriteFiles;
 use jobq::{Defaults, ListedProgram, Payload as _, Registry, printable};
 use serde::Serialize;
 
+use super::args::HandlersArgs;
 use super::locate::Place;
 use super::output::{Cell, DIM, GREEN, Output, RED, YELLOW, span};
 use super::{Answer, Outcome};
@@ -25,9 +26,14 @@ struct Listed {
     concurrency: Option<u32>,
     schema: Option<String>,
     problem: Option<String>,
+    /// Nothing of it is claimed until then.
+    paused_until: Option<String>,
 }
 
-pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
+pub(super) fn run(args: &HandlersArgs, place: &Place, out: &mut Output) -> Outcome {
+    if let Some(job_type) = &args.resume {
+        return resume(job_type, place, out);
+    }
     let listed = list(place)?;
     if out.json {
         for one in &listed {
@@ -41,10 +47,29 @@ pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
         if let Some(problem) = &one.problem {
             out.line(format_args!("{RED}{}{RED:#}: {}", printable(&one.job_type), printable(problem)))?;
         }
+        if let Some(until) = &one.paused_until {
+            let name = printable(&one.job_type);
+            out.line(format_args!(
+                "{YELLOW}{name}{YELLOW:#} is paused until {until}; `jobq handlers --resume {name}` ends it"
+            ))?;
+        }
     }
     let folder = place.programs()?.folder().display().to_string();
     out.line(format_args!("{DIM}an executable {}/<type> handles jobs of that type{DIM:#}", printable(&folder)))?;
     Ok(Answer::Yes)
+}
+
+/// Exit 1 if there was nothing to end.
+fn resume(job_type: &str, place: &Place, out: &mut Output) -> Outcome {
+    let resumed = place.open_as_it_is()?.resume(job_type)?;
+    if out.json {
+        out.json(&serde_json::json!({ "type": job_type, "resumed": resumed }))?;
+    } else if resumed {
+        out.line(format_args!("{GREEN}resumed{GREEN:#}  {}", printable(job_type)))?;
+    } else {
+        out.line(format_args!("{} is not paused", printable(job_type)))?;
+    }
+    Ok(if resumed { Answer::Yes } else { Answer::No })
 }
 
 fn list(place: &Place) -> jobq::Result<Vec<Listed>> {
@@ -78,6 +103,11 @@ fn list(place: &Place) -> jobq::Result<Vec<Listed>> {
             None => listed.push(of_program(program, &limits)),
         }
     }
+    for paused in place.open_as_it_is()?.stats()?.paused {
+        if let Some(one) = listed.iter_mut().find(|one| one.job_type == paused.job_type) {
+            one.paused_until = Some(paused.until);
+        }
+    }
     listed.sort_by(|a, b| a.job_type.cmp(&b.job_type));
     Ok(listed)
 }
@@ -96,6 +126,7 @@ fn of_program(program: ListedProgram, limits: &std::collections::BTreeMap<String
         schema: program.schema.map(|path| path.display().to_string()),
         job_type: program.job_type,
         problem: program.problem,
+        paused_until: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jobq::clock::{Clock as _, Millis, SystemClock};
+use jobq::handlers::ClaudeExtractionHandler;
 use jobq::{Error, ErrorKind, JobTypes, ProgramHandlers, Queue, QueueOptions, Registry, Result};
 
 use super::args::Global;
@@ -44,7 +45,8 @@ impl Place {
 
     /// The handlers a worker has here.
     pub(crate) fn registry(&self) -> Result<Registry> {
-        Ok(Registry::builtin().with_programs(&self.programs()?))
+        let claude = ClaudeExtractionHandler::new(self.config.claude_code());
+        Ok(Registry::builtin().with(claude).with_programs(&self.programs()?))
     }
 
     /// The types that are known here, with their settings.

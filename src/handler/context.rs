@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,7 @@ pub struct Context {
     pub(crate) attempt: u32,
     pub(crate) correlation_id: Option<String>,
     pub(crate) checkpoint: Option<String>,
+    backoff: Duration,
 }
 
 impl Context {
@@ -44,6 +46,7 @@ impl Context {
             attempt: job.attempts,
             correlation_id: job.correlation_id.clone(),
             checkpoint: job.checkpoint.as_ref().map(|text| text.as_str().to_owned()),
+            backoff: job.backoff().delay(job.attempts, fastrand::f64()),
         }
     }
 
@@ -57,6 +60,12 @@ impl Context {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// How long the job would usually wait before another attempt.
+    #[must_use]
+    pub fn backoff(&self) -> Duration {
+        self.backoff
     }
 
     /// The cause the job belongs to.

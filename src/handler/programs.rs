@@ -3,10 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::{Context, HandlerError, Run, Stop};
-use crate::programs::{self, Client, Program, ProgramEnd, RunError};
+use crate::programs::{self, Client, Ending, Program, ProgramEnd, RunError};
 
 /// What a program says while it runs. An error ends it.
 pub(crate) type Listener<'l> = &'l mut dyn FnMut(&[u8]) -> Result<(), HandlerError>;
@@ -85,9 +84,9 @@ impl Client for Attended<'_> {
         self.event.as_fd()
     }
 
-    fn wants_end(&self) -> Option<Option<Duration>> {
-        // Another worker may be at the same job by now: there is no time to lose.
-        self.run.stop().map(|stop| (stop == Stop::Lost).then_some(Duration::ZERO))
+    fn wants_end(&self) -> Option<Ending> {
+        // Another worker may be at a job that was lost by now: there is no time for a grace.
+        self.run.stop().map(|stop| if stop == Stop::Lost { Ending::AtOnce } else { Ending::Graceful })
     }
 
     fn heard(&mut self, bytes: &[u8]) -> bool {

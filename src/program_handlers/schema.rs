@@ -48,9 +48,8 @@ impl Schema {
 
     /// Values are left out of what is said: they may be large, or nobody's business.
     pub(super) fn check(&self, text: &str) -> Result<()> {
-        let validator = match &self.validator {
-            Ok(validator) => validator,
-            Err(_) => return Err(Error::invalid("schema", self.problem().unwrap_or_default())),
+        let Ok(validator) = &self.validator else {
+            return Err(Error::invalid("schema", self.problem().unwrap_or_default()));
         };
         let payload: Value =
             crate::json::parse(text).map_err(|e| Error::invalid("payload", format_args!("is not JSON: {e}")))?;

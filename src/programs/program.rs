@@ -123,7 +123,7 @@ impl Program {
 
     /// Its name, for messages. Arguments may be nobody's business.
     pub(crate) fn name(&self) -> String {
-        crate::printable(&self.command[0].to_string_lossy()).to_string()
+        crate::printable(&self.command[0].to_string_lossy())
     }
 }
 

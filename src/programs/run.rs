@@ -20,10 +20,18 @@ use super::wire::{EndIt, Report};
 pub(crate) trait Client {
     /// Readable from the moment that [`wants_end`](Client::wants_end) has an answer.
     fn wake(&self) -> BorrowedFd<'_>;
-    /// The program is to end, and has this long to do so, or its own grace.
-    fn wants_end(&self) -> Option<Option<Duration>>;
+    /// Whether the program is to end, and how.
+    fn wants_end(&self) -> Option<Ending>;
     /// Something came over the line protocol. False when the program is to end.
     fn heard(&mut self, bytes: &[u8]) -> bool;
+}
+
+/// How a program is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It has its grace.
+    Graceful,
+    AtOnce,
 }
 
 /// Why there is no end to tell of.
@@ -117,9 +125,9 @@ impl Running<'_> {
         let mut buffer = vec![0; 64 << 10];
         loop {
             if !self.asked_to_end
-                && let Some(grace) = client.wants_end()
+                && let Some(ending) = client.wants_end()
             {
-                self.end_it(grace.unwrap_or(self.grace));
+                self.end_it(if ending == Ending::Graceful { self.grace } else { Duration::ZERO });
             }
             let is_over = self.wait(client)?;
             self.write();

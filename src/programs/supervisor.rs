@@ -23,7 +23,7 @@ use super::{PROTOCOL_FD, kernel, tree};
 /// not time: who was frozen together with it has not looked.
 const SILENT_LOOKS: u32 = 8;
 
-struct Runs {
+struct Programs {
     link: OwnedFd,
     /// Keeps the place free where programs find the line protocol.
     protocol_place: Option<OwnedFd>,
@@ -59,10 +59,10 @@ pub(super) fn run(patience: Duration) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     let look = Timespec::try_from(patience / SILENT_LOOKS).map_err(io::Error::other)?;
-    Runs { link, protocol_place: Some(protocol_place), runs: Vec::new(), silent_looks: 0 }.until_all_are_dead(look)
+    Programs { link, protocol_place: Some(protocol_place), runs: Vec::new(), silent_looks: 0 }.until_all_are_dead(look)
 }
 
-impl Runs {
+impl Programs {
     fn until_all_are_dead(mut self, look: Timespec) -> io::Result<()> {
         let mut has_worker = true;
         while has_worker || !self.runs.is_empty() {

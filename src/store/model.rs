@@ -171,7 +171,7 @@ pub enum Pulse {
 }
 
 /// The longest that a type can be paused at a time.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(7 * 86_400);
 
 /// Why an attempt failed, and what it leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

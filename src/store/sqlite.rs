@@ -256,6 +256,11 @@ impl Store for SqliteStore {
         self.writer.write("forget owners", move |tx| owners::forget(tx, &locked_by))
     }
 
+    fn resume(&self, job_type: &str) -> Result<bool> {
+        let job_type = job_type.to_owned();
+        self.writer.write("resume", move |tx| pauses::end(tx, &job_type))
+    }
+
     fn outlook(&self, types: &[String], limits: &Limits) -> Result<Outlook> {
         let now = self.writer.context().clock.now();
         self.readers.read(|conn| outlook::outlook(conn, types, limits, now))

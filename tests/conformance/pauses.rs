@@ -91,15 +91,24 @@ pub fn a_longer_pause_is_never_shortened<H: Harness>() {
     assert_eq!(paused_until(&world), Some(rfc3339(world.now() + 60_000)), "but it grows");
 }
 
-pub fn a_pause_is_an_hour_at_most<H: Harness>() {
-    let world = paused::<H>(100 * HOUR);
-    assert_eq!(paused_until(&world), Some(rfc3339(world.now() + HOUR)));
+pub fn a_pause_is_a_week_at_most<H: Harness>() {
+    let world = paused::<H>(1_000 * HOUR);
+    assert_eq!(paused_until(&world), Some(rfc3339(world.now() + 168 * HOUR)));
     world.add(note("note"));
-    world.clock.advance(HOUR);
+    world.clock.advance(168 * HOUR);
     assert_eq!(world.claim(10), ["note"]);
 }
 
-pub fn a_pause_that_a_clock_set_back_made_too_long_is_not_believed<H: Harness>() {
+pub fn a_pause_can_be_ended<H: Harness>() {
+    let world = paused::<H>(HOUR);
+    world.add(note("note"));
+    assert_eq!(world.claim(10), [""; 0]);
+    assert!(world.store.resume("note").unwrap());
+    assert_eq!((world.claim(10), paused_until(&world)), (vec!["note".to_owned()], None));
+    assert!(!world.store.resume("note").unwrap(), "there is none any more");
+}
+
+pub fn a_pause_that_begins_later_because_the_clock_was_set_back_is_not_believed<H: Harness>() {
     let world = World::<H>::new();
     let leases: Vec<Lease> = ["a", "b"].iter().map(|id| world.running(note(id).max_attempts(1))).collect();
     pause(&world, &leases[0], HOUR);

@@ -253,8 +253,8 @@ macro_rules! conformance {
                     a_paused_type_is_not_claimed_until_its_pause_is_over
                     a_pause_is_written_with_the_end_of_any_kind
                     a_longer_pause_is_never_shortened
-                    a_pause_is_an_hour_at_most
-                    a_pause_that_a_clock_set_back_made_too_long_is_not_believed
+                    a_pause_is_a_week_at_most a_pause_can_be_ended
+                    a_pause_that_begins_later_because_the_clock_was_set_back_is_not_believed
                     what_is_decided_is_applied_although_its_type_is_paused
                     a_look_knows_of_a_pause_and_when_it_ends
                     rows_of_a_paused_type_are_admitted_once

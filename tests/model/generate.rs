@@ -183,7 +183,7 @@ impl Generator {
             12..=14 => Op::Reschedule {
                 lease,
                 delay: [0, 500, 3_000, 60_000][usize::from(self.random.below(4))],
-                pause: [None, None, Some(2_000), Some(40_000), Some(LONGEST_PAUSE), Some(9_000_000)]
+                pause: [None, None, Some(2_000), Some(40_000), Some(LONGEST_PAUSE), Some(900_000_000)]
                     [usize::from(self.random.below(6))],
             },
             15..=17 => Op::Fail(lease),

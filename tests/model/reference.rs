@@ -7,7 +7,14 @@ use jobq::{ErrorKind, Gate, Status};
 use crate::op::{Answer, HOLD_KEYS, JobNo, LeaseRef, Op, Request, TYPES};
 
 /// An hour: a pause that ends later than that is not believed.
-pub const LONGEST_PAUSE: i64 = 3_600_000;
+pub const LONGEST_PAUSE: i64 = 7 * 86_400_000;
+
+/// When a type is paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    pub since: i64,
+    pub until: i64,
+}
 
 pub type Outcome<T> = Result<T, ErrorKind>;
 
@@ -92,7 +99,7 @@ pub struct Reference {
     pub disk: Vec<Option<i64>>,
     pub owners_on_record: Vec<u8>,
     /// Per type: until when it is paused, as far as anyone remembers.
-    pub pauses: Vec<Option<i64>>,
+    pub pauses: Vec<Option<Pause>>,
     pub moment: u64,
     pub accepted: u64,
 }

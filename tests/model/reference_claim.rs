@@ -3,14 +3,14 @@
 use jobq::{Gate, Status};
 
 use crate::op::{JobNo, Taken};
-use crate::reference::{LONGEST_PAUSE, RefJob, Reference};
+use crate::reference::{RefJob, Reference};
 
 impl Reference {
     pub fn claim(&mut self, worker: u8, types: &[u8], limit: u32, limits: &[(u8, u32)]) -> Vec<Taken> {
         let now = self.now;
         // Those that are over, or that nobody believes, are forgotten.
         for pause in &mut self.pauses {
-            *pause = pause.filter(|until| *until > now && *until - now <= LONGEST_PAUSE);
+            *pause = pause.filter(|pause| pause.since <= now && now < pause.until);
         }
         for job in self.jobs.iter_mut().filter(|job| job.status == Status::Pending && job.waiting_on.is_none()) {
             job.due |= time_has_come(job.run_at, job.backing_off.then_some(job.backoff_max), now);

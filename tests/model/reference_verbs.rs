@@ -4,7 +4,7 @@ use jobq::store::{Ending, Pulse};
 use jobq::{ErrorKind, Status};
 
 use crate::op::{Answer, Applied, JobNo, LeaseRef, Report, Request};
-use crate::reference::{Decided, Effect, LONGEST_PAUSE, Outcome, Reference, Run};
+use crate::reference::{Decided, Effect, LONGEST_PAUSE, Outcome, Pause, Reference, Run};
 
 impl Reference {
     /// The job, if this lease is its newest and somebody has it or it ended.
@@ -139,10 +139,10 @@ impl Reference {
         let at = self.undecided(lease)?;
         let job = &mut self.jobs[at];
         if let Some(pause) = pause {
-            let until = self.now + pause.min(LONGEST_PAUSE);
+            let new = Pause { since: self.now, until: self.now + pause.min(LONGEST_PAUSE) };
             let known = &mut self.pauses[usize::from(job.job_type)];
             // The longer one counts, if it can be believed.
-            *known = known.filter(|other| *other - self.now <= LONGEST_PAUSE).max(Some(until));
+            *known = known.filter(|known| known.since <= self.now && known.until >= new.until).or(Some(new));
         }
         if job.cancel_requested {
             self.end(at, Status::Cancelled);

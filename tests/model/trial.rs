@@ -104,7 +104,7 @@ impl Trial<'_> {
         // Follow-ups are not queued here, so each round ends at least one job.
         for _ in 0..=self.reference.jobs.len() + 50 {
             let due = self.reference.jobs.iter().filter_map(|job| job.run_at);
-            let latest = due.chain(self.reference.pauses.iter().flatten().copied()).max().unwrap_or(0);
+            let latest = due.chain(self.reference.pauses.iter().flatten().map(|pause| pause.until)).max().unwrap_or(0);
             self.step(Op::MoveClock((latest - self.reference.now).max(0)))?;
             if self.reference.jobs.iter().any(|job| job.status == Status::Claimed && job.owner.is_none()) {
                 self.step(Op::TakeOver { worker: 0, limit: MANY })?;

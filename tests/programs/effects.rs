@@ -1,5 +1,7 @@
 //! Files that programs declare: decided and applied like those of any handler.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use jobq::{NewJob, ReconcileOptions, Status};
 
 use super::harness::{Place, assert_failed};
@@ -25,7 +27,6 @@ fn declared_files_are_put_and_removed_and_reconciled() {
     assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
     assert_eq!(place.read("out/x.txt"), "new");
     assert!(!place.path("old.txt").exists());
-    use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(place.path("bin/tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
     place.assert_no_litter();
     // Three effects are on record; what it wrote by itself is its own affair.

@@ -1,9 +1,11 @@
 //! `[handlers.<type>]`: what is set for the jobs of one type, whoever runs them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use jobq::{Defaults, Error, JobTypes, ProgramSettings, Result};
+use jobq::handlers::{ClaudeCode, ClaudeExtraction};
+use jobq::{Defaults, Error, JobTypes, Payload as _, ProgramSettings, Result};
 use serde::Deserialize;
 
 use crate::cli::args::duration;
@@ -20,6 +22,10 @@ pub(crate) struct HandlerTable {
     max_attempts: Option<u32>,
     backoff: Option<String>,
     backoff_max: Option<String>,
+    // About Claude Code only.
+    model: Option<String>,
+    args: Option<Vec<String>>,
+    folder: Option<PathBuf>,
     // What is left is about programs.
     command: Option<Vec<String>>,
     permanent_exit_codes: Option<Vec<i32>>,
@@ -92,7 +98,16 @@ pub(super) fn check(handlers: &Handlers) -> Result<()> {
         if table.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
             return wrong("command", "is a list that begins with a program, as in [\"python3\", \"tools/resize.py\"]");
         }
-        if types.knows(name) && table.is_about_a_program() {
+        if name == ClaudeExtraction::TYPE {
+            if table.permanent_exit_codes.is_some() || table.keep_output.is_some() {
+                return wrong(
+                    "permanent_exit_codes",
+                    "and keep_output are not for Claude Code, whose answers are known",
+                );
+            }
+        } else if table.model.is_some() || table.args.is_some() || table.folder.is_some() {
+            return wrong("model", "and args and folder are for claude_extraction; a program has a command");
+        } else if types.knows(name) && table.is_about_a_program() {
             return wrong("command", "and what else is about programs is for types that do not come with jobq");
         }
         table.program(name)?;
@@ -110,6 +125,21 @@ pub(super) fn programs(handlers: &Handlers) -> Result<Vec<(String, ProgramSettin
     let builtin = JobTypes::builtin();
     let programs = handlers.iter().filter(|(name, _)| !builtin.knows(name));
     programs.map(|(name, table)| Ok((name.clone(), table.program(name)?))).collect()
+}
+
+/// How Claude Code is run.
+pub(super) fn claude_code(handlers: &Handlers) -> ClaudeCode {
+    let mut claude = ClaudeCode::default();
+    let Some(table) = handlers.get(ClaudeExtraction::TYPE).cloned() else { return claude };
+    claude.command = table.command.unwrap_or(claude.command);
+    claude.model = table.model;
+    claude.args = table.args.unwrap_or_default();
+    claude.folder = table.folder;
+    // On top of what it needs to reach its service at all.
+    claude.pass_env.extend(table.pass_env.unwrap_or_default());
+    claude.env = table.env.unwrap_or_default();
+    claude.grace = table.grace.and_then(|text| duration(&text).ok());
+    claude
 }
 
 /// Types that come with jobq, with what the settings say of them.
@@ -153,8 +183,28 @@ mod tests {
             assert_eq!(Config::parse(&format!("[handlers.x]\n{text}")).err().unwrap().field(), Some(field), "{text}");
         }
         assert_eq!(Config::parse("[handlers]\nconcurrency = 2").err().unwrap().field(), Some("config"));
+        for (line, field) in [("model = \"m\"", "handlers.x.model"), ("folder = \"f\"", "handlers.x.model")] {
+            assert_eq!(Config::parse(&format!("[handlers.x]\n{line}")).err().unwrap().field(), Some(field));
+        }
+        let codes = Config::parse("[handlers.claude_extraction]\npermanent_exit_codes = [1]").err().unwrap();
+        assert_eq!(codes.field(), Some("handlers.claude_extraction.permanent_exit_codes"));
         let taken = Config::parse("[handlers.create_file]\ncommand = [\"x\"]").err().unwrap();
         assert_eq!(taken.field(), Some("handlers.create_file.command"));
+    }
+
+    #[test]
+    fn claude_code_is_run_as_the_settings_say() {
+        assert_eq!(claude_code(&Handlers::new()), ClaudeCode::default());
+        let text = "[handlers.claude_extraction]\ncommand = [\"/opt/claude\"]\nmodel = \"opus\"\nargs = [\"--x\"]\n\
+                    folder = \"prompts\"\npass_env = [\"AWS_*\"]\nenv = { A = \"b\" }\ngrace = \"9s\"\ntimeout = \"1m\"";
+        let config = Config::parse(text).unwrap();
+        let claude = claude_code(&config.handlers);
+        assert_eq!((&*claude.command, claude.model.as_deref()), (&["/opt/claude".to_owned()][..], Some("opus")));
+        assert_eq!((&*claude.args, claude.folder), (&["--x".to_owned()][..], Some("prompts".into())));
+        assert!(claude.pass_env.contains(&"AWS_*".to_owned()) && claude.pass_env.contains(&"ANTHROPIC_*".to_owned()));
+        assert_eq!((&*claude.env["A"], claude.grace), ("b", Some(Duration::from_secs(9))));
+        let types = with_defaults(&config.handlers, JobTypes::builtin()).unwrap();
+        assert_eq!(types.defaults("claude_extraction").timeout, Duration::from_secs(60));
     }
 
     #[test]

@@ -25,10 +25,10 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Whether it holds now. One that ends later than the longest possible was
-    /// written by a clock that has been set back since.
+    /// Whether it holds now. One that has not begun yet was written by a clock that
+    /// has been set back since: nobody knows how long it would last.
     fn holds(&self, now: Millis) -> bool {
-        self.until > now && self.until.saturating_sub(now) <= millis(LONGEST_PAUSE)
+        self.since <= now && now < self.until
     }
 }
 
@@ -37,7 +37,7 @@ impl Pause {
 pub(super) fn begin(tx: &Tx<'_>, lease: &Lease, failure: &Failure) -> Result<Option<Millis>> {
     let Some(pause) = failure.pause else { return Ok(None) };
     let until = tx.now.saturating_add(millis(pause.min(LONGEST_PAUSE)));
-    tx.execute(BEGIN, params![lease.seq, until, tx.now, failure.text(), tx.now.saturating_add(millis(LONGEST_PAUSE))])?;
+    tx.execute(BEGIN, params![lease.seq, until, tx.now, failure.text()])?;
     Ok(Some(until))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn begin(tx: &Tx<'_>, lease: &Lease, failure: &Failure) -> Result<Opt
 const BEGIN: &str = "INSERT INTO type_pauses (type, until, since, reason)
      SELECT type, ?2, ?3, ?4 FROM jobs WHERE seq = ?1
          ON CONFLICT (type) DO UPDATE SET until = excluded.until, since = excluded.since, reason = excluded.reason
-      WHERE excluded.until > until OR until > ?5";
+      WHERE excluded.until > until OR since > excluded.since";
 
 /// The event of a failure, with the pause it began.
 pub(super) fn told(failure: &Failure, until: Option<Millis>) -> serde_json::Value {
@@ -65,10 +65,16 @@ pub(super) fn current(conn: &Connection, now: Millis) -> Result<Vec<Pause>> {
 pub(super) fn current_and_forget_past(tx: &Tx<'_>) -> Result<Vec<Pause>> {
     let (current, past): (Vec<_>, Vec<_>) = all(tx.conn)?.into_iter().partition(|pause| pause.holds(tx.now));
     if !past.is_empty() {
-        let latest = tx.now.saturating_add(millis(LONGEST_PAUSE));
-        tx.execute("DELETE FROM type_pauses WHERE until <= ?1 OR until > ?2", params![tx.now, latest])?;
+        tx.execute("DELETE FROM type_pauses WHERE until <= ?1 OR since > ?1", params![tx.now])?;
     }
     Ok(current)
+}
+
+/// Ends the pause of a type. False if there was none that held.
+pub(super) fn end(tx: &Tx<'_>, job_type: &str) -> Result<bool> {
+    let held = of(tx.conn, job_type, tx.now)?.is_some();
+    tx.execute("DELETE FROM type_pauses WHERE type = ?1", params![job_type])?;
+    Ok(held)
 }
 
 /// The pause of one type, if it holds now.

@@ -5,6 +5,7 @@ mod cli {
     mod commit;
     mod doctor;
     mod extract;
+    mod handlers;
     mod harness;
     mod jobs;
     mod places;

@@ -138,13 +138,14 @@ impl Watch {
         let Some(report) = self.report else {
             return Ok(Look::Again(if is_due { LOOK } else { self.end_at.map_or(BURY, |at| at - now).min(BURY) }));
         };
-        // What the program has left behind ends with it, unless all were asked to end and still have time to.
-        if self.end_at.is_none() {
+        // Most programs leave nothing behind. What they do ends with them, unless all were asked to end and still
+        // have time to.
+        while !tree::bury() {
+            if self.end_at.is_some() && !is_due {
+                return Ok(Look::Again(LOOK));
+            }
             tree::end_all(&[])?;
-        } else if !tree::below(rustix::process::getpid(), &[])?.is_empty() {
-            return Ok(Look::Again(LOOK));
         }
-        tree::bury();
         Ok(Look::Over(report))
     }
 }

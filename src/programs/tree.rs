@@ -90,8 +90,16 @@ pub(super) fn end_all(spared: &[Pid]) -> io::Result<()> {
 }
 
 /// Takes note of children that have ended, so that nobody takes them for living.
-pub(super) fn bury() {
-    while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+/// True if there is no child left, and so nothing below them: what they had would
+/// be this process's now.
+pub(super) fn bury() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(errno) => return errno == Errno::CHILD,
+        }
+    }
 }
 
 /// How the child ended, once it has. Others that ended are buried on the way.

@@ -1,6 +1,6 @@
 //! `jobq list`: newest first, with the reason beside what cannot run.
 
-use jobq::{Filter, Job};
+use jobq::{Filter, Job, Status};
 
 use super::args::ListArgs;
 use super::locate::{Place, now};
@@ -37,7 +37,9 @@ pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
 }
 
 fn row(job: &Job, now: i64) -> Vec<Cell> {
-    let note = job.blocked.as_deref().or(job.last_error.as_deref()).unwrap_or_default();
+    // What went wrong on the way to a good end is in `jobq show`.
+    let error = job.last_error.as_deref().filter(|_| job.status != Status::Completed);
+    let note = job.blocked.as_deref().or(error).unwrap_or_default();
     vec![
         Cell::plain(&job.id),
         Cell::plain(&job.job_type),

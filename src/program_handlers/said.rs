@@ -8,7 +8,7 @@
 //! | `{"put":"out/x.json","from":"x.json"}` | a file it has written into `$JOBQ_STAGE` goes to its place then |
 //! | `{"remove":"old.json"}` | a file goes then |
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::printable;
@@ -28,11 +28,17 @@ const LARGEST_CHECKPOINT: usize = 96 << 10;
 struct Line {
     progress: Option<f64>,
     message: Option<String>,
+    #[serde(default, deserialize_with = "whatever_it_is")]
     checkpoint: Option<Box<RawValue>>,
     enqueue: Option<Box<RawValue>>,
     put: Option<String>,
     from: Option<String>,
     remove: Option<String>,
+}
+
+/// Null is a value, too.
+fn whatever_it_is<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::deserialize(deserializer).map(Some)
 }
 
 /// Something that is to happen to a file.

@@ -24,7 +24,8 @@ use super::{PROTOCOL_FD, kernel, tree};
 const SILENT_LOOKS: u32 = 8;
 
 struct Programs {
-    link: OwnedFd,
+    /// Until the worker is gone.
+    link: Option<OwnedFd>,
     /// Keeps the place free where programs find the line protocol.
     protocol_place: Option<OwnedFd>,
     runs: Vec<Run>,
@@ -59,34 +60,32 @@ pub(super) fn run(patience: Duration) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     let look = Timespec::try_from(patience / SILENT_LOOKS).map_err(io::Error::other)?;
-    Programs { link, protocol_place: Some(protocol_place), runs: Vec::new(), silent_looks: 0 }.until_all_are_dead(look)
+    Programs { link: Some(link), protocol_place: Some(protocol_place), runs: Vec::new(), silent_looks: 0 }
+        .until_all_are_dead(look)
 }
 
 impl Programs {
     fn until_all_are_dead(mut self, look: Timespec) -> io::Result<()> {
-        let mut has_worker = true;
-        while has_worker || !self.runs.is_empty() {
+        while self.link.is_some() || !self.runs.is_empty() {
             let mut ready: Vec<PollFd<'_>> =
                 self.runs.iter().map(|run| PollFd::new(&run.ended, PollFlags::IN)).collect();
-            if has_worker {
-                ready.push(PollFd::new(&self.link, PollFlags::IN));
-            }
+            ready.extend(self.link.iter().map(|link| PollFd::new(link, PollFlags::IN)));
             match rustix::event::poll(&mut ready, Some(&look)) {
                 Ok(0) => self.silent_looks += 1,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
             self.bury()?;
-            while has_worker {
-                match wire::receive(&self.link) {
+            while let Some(link) = &self.link {
+                match wire::receive(link) {
                     // If it cannot be started its channel closes, and its worker tries again later.
                     Ok(Message::Run(descriptors)) => drop(self.start(descriptors)),
                     Ok(Message::Ping) => self.silent_looks = 0,
                     // Its reapers hear of it by themselves.
-                    Ok(Message::End) => has_worker = false,
+                    Ok(Message::End) => self.link = None,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(_) => has_worker = false,
+                    Err(_) => self.link = None,
                 }
             }
             if self.silent_looks >= SILENT_LOOKS {
@@ -106,6 +105,7 @@ impl Programs {
         let Some(reaper) = kernel::fork()? else {
             // The copy has nothing of the others: what it kept open would not be closed when it should.
             self.runs.clear();
+            self.link = None;
             drop(guard);
             let protocol = self.protocol_place.take().zip(protocol).map(at_its_place).transpose();
             let report =

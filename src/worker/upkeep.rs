@@ -92,7 +92,11 @@ impl Upkeep {
         for running in shared.pool.running() {
             let times = [
                 running.run.progress_due().map(|due| due.max(not_before)),
-                running.deadline().map(|at| if at > now { at } else { given_up_at(at) }),
+                // One whose program lives is not given up, so there is no time for that.
+                running
+                    .deadline()
+                    .map(|at| if at > now { at } else { given_up_at(at) })
+                    .filter(|at| *at > now || !running.run.has_program.load(Ordering::Acquire)),
                 Some(running.started + STALE).filter(|at| *at > now),
             ];
             next = times.into_iter().flatten().fold(next, Instant::min);

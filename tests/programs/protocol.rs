@@ -28,6 +28,14 @@ fn progress_is_told_and_a_checkpoint_is_there_in_the_next_attempt() {
 }
 
 #[test]
+fn a_checkpoint_may_be_anything_and_be_taken_back() {
+    let place = Place::new();
+    place.handler("forgets", r#"echo '{"checkpoint":[1]}' >&$JOBQ_FD; echo '{"checkpoint":null}' >&$JOBQ_FD"#);
+    let job = place.run_once("forgets", "{}");
+    assert_eq!((job.status, job.checkpoint.unwrap().as_str()), (Status::Completed, "null"));
+}
+
+#[test]
 fn follow_ups_are_queued_with_completion_and_not_before() {
     let place = Place::new();
     let line = r#"echo '{"enqueue":{"type":"create_file","payload":{"path":"next.txt","content":"n"},"priority":7}}' >&$JOBQ_FD"#;

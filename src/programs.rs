@@ -14,8 +14,8 @@
 //! - a *reaper*, one per run, is what orphans of its program become children of, so
 //!   nothing gets away, and a run is over when nothing of it lives.
 //!
-//! Nothing here knows of jobs. What is not promised: that programs die when the
-//! supervisor, the reapers and the worker are all killed at once.
+//! Nothing here knows of jobs. What is not promised: that what a program has started
+//! dies when supervisor and reaper are both killed. (The program itself does.)
 
 mod environment;
 mod kernel;
@@ -25,14 +25,18 @@ mod reaper;
 mod run;
 mod supervisor;
 mod tail;
+mod this_program;
 mod tree;
 mod wire;
 
 pub(crate) use link::Link;
-pub use link::Supervisor;
 pub(crate) use program::KEEP;
 pub use program::{Exit, Program, ProgramEnd};
 pub(crate) use run::{Client, Ending, RunError, run};
+pub use this_program::Supervisor;
+
+/// The word that makes a program a supervisor.
+const SUPERVISE: &str = "__jobq-supervise";
 
 /// Where a program finds the line protocol; so low that every shell can write to it.
 pub(crate) const PROTOCOL_FD: i32 = 3;

@@ -208,7 +208,9 @@ impl Worker {
         }
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
         let files = files.protecting(self.queue.database())?;
-        let link = |supervisor| Ok::<_, Error>(Arc::new(Link::new(supervisor, lock.share()?, self.options.lease)));
+        let link = |supervisor: Supervisor| {
+            Ok::<_, Error>(Arc::new(Link::new(supervisor.path().to_owned(), lock.share()?, self.options.lease)))
+        };
         let programs = self.options.supervisor.clone().map(link).transpose()?;
         let bell = Arc::new(Bell::default());
         let shared = Arc::new(Shared {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::{Context, HandlerError, Run, Stop};
 use crate::programs::{self, Client, Ending, Program, ProgramEnd, RunError};
@@ -98,8 +99,10 @@ impl Client for Attended<'_> {
 }
 
 fn cannot_run(program: &Program, error: &io::Error) -> HandlerError {
+    // Not the job's fault, and others of its kind would fare no better just now.
     HandlerError::retry(format_args!("cannot run {}: its supervisor: {error}", program.name()))
         .with_code("supervisor_error")
+        .pausing_type(Duration::from_secs(1))
 }
 
 /// What is wrong with the program itself, no other attempt can help.

@@ -38,6 +38,25 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
+/// Has a program killed if the process that starts it dies. What the program starts
+/// itself is not: for that there is more than one who watches.
+pub(super) fn dies_with_its_parent(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let parent = rustix::process::getpid();
+    // SAFETY: between fork and exec only system calls are made, and no memory is asked for.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            // It may have died before that.
+            if rustix::process::getppid() == Some(parent) {
+                Ok(())
+            } else {
+                Err(io::Error::from_raw_os_error(libc::ESRCH))
+            }
+        });
+    }
+}
+
 /// What ends other processes politely is no business of a supervisor: it ends when
 /// its worker has. A handler and not "ignore", which its children would inherit.
 pub(super) fn outlive_polite_signals() {

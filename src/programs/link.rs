@@ -3,87 +3,50 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal};
 
+use super::SUPERVISE;
 use super::program::Program;
 use super::wire::{self, Order};
 
-/// The word that makes a program a supervisor.
-const SUPERVISE: &str = "__jobq-supervise";
-
-/// The program that supervises what handlers run: this one, or `jobq`.
-///
-/// Whatever a job starts must not outlive it: not its timeout, not a cancel, not
-/// the worker's own death. A process of its own sees to that, and it needs a
-/// program to be. An application says at the very start of its `main` that it can
-/// be that program:
-///
-/// ```no_run
-/// use jobq::{Supervisor, WorkerOptions};
-/// // Returns at once, except in the process that is to supervise.
-/// let supervisor = Supervisor::of_this_program();
-/// let options = WorkerOptions { supervisor: Some(supervisor), ..WorkerOptions::default() };
-/// ```
-///
-/// A worker without a supervisor leaves jobs that run programs to others.
-#[derive(Clone, Debug)]
-pub struct Supervisor {
-    program: PathBuf,
-}
-
-impl Supervisor {
-    /// This program. To be called before anything else is done: in the process that
-    /// is to supervise it does not return.
-    #[must_use]
-    pub fn of_this_program() -> Self {
-        let mut arguments = std::env::args_os().skip(1);
-        if arguments.next().is_some_and(|word| word == SUPERVISE) {
-            let patience = arguments.next().and_then(|millis| millis.to_str()?.parse().ok());
-            let end = patience.map(|millis| super::supervisor::run(Duration::from_millis(millis)));
-            std::process::exit(match end {
-                Some(Ok(())) => 0,
-                Some(Err(error)) => {
-                    eprintln!("jobq: the supervisor of programs ends: {error}");
-                    1
-                }
-                None => 2,
-            });
-        }
-        // The file that runs now, also when another has taken its place.
-        Self { program: PathBuf::from("/proc/self/exe") }
-    }
-
-    /// A `jobq` program, or another one that calls
-    /// [`of_this_program`](Supervisor::of_this_program).
-    #[must_use]
-    pub fn program(path: impl Into<PathBuf>) -> Self {
-        Self { program: path.into() }
-    }
-}
+/// How long a supervisor has to end when its worker has no use for it any more.
+const PARTING: Duration = Duration::from_secs(5);
 
 /// The connection of one worker to its supervisor.
 pub(crate) struct Link {
-    supervisor: Supervisor,
+    supervisor: PathBuf,
     lock: OwnedFd,
     lease: Duration,
+    runs: AtomicU64,
     process: Mutex<Option<Process>>,
 }
 
 struct Process {
     child: Child,
-    link: OwnedFd,
+    link: Arc<OwnedFd>,
+    /// Dropped, it ends the thread that gives signs of life.
+    pings: mpsc::Sender<()>,
+}
+
+/// Which run it is, of which supervisor.
+pub(super) struct RunName {
+    number: u64,
+    link: Arc<OwnedFd>,
 }
 
 /// The worker's ends of what a run was given.
 pub(super) struct Started {
+    pub(super) run: RunName,
     pub(super) channel: File,
     pub(super) stdin: File,
     pub(super) stdout: File,
@@ -93,27 +56,20 @@ pub(super) struct Started {
 
 impl Link {
     /// `lock` is what says that the worker lives; `lease` how long it may be silent.
-    pub(crate) fn new(supervisor: Supervisor, lock: OwnedFd, lease: Duration) -> Self {
-        Self { supervisor, lock, lease, process: Mutex::default() }
-    }
-
-    /// A sign of life, often enough within a lease.
-    pub(crate) fn ping(&self) {
-        if let Some(process) = &*self.process() {
-            wire::send_ping(&process.link);
-        }
+    pub(crate) fn new(supervisor: PathBuf, lock: OwnedFd, lease: Duration) -> Self {
+        Self { supervisor, lock, lease, runs: AtomicU64::new(0), process: Mutex::default() }
     }
 
     pub(super) fn start(&self, program: &Program, root: &Path) -> io::Result<Started> {
-        let (channel, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let (channel, theirs) = socket_pair(SocketType::STREAM)?;
         let (stdin, their_stdin) = pipe_to()?;
         let (stdout, their_stdout) = pipe_from()?;
         let (stderr, their_stderr) = pipe_from()?;
         let protocol = program.has_protocol.then(pipe_from).transpose()?;
         let mut descriptors = vec![theirs.as_fd(), their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
         descriptors.extend(protocol.iter().map(|(_, theirs)| theirs.as_fd()));
-        self.hand_over(&descriptors)?;
+        let number = self.runs.fetch_add(1, Ordering::Relaxed);
+        let run = RunName { number, link: self.hand_over(number, &descriptors)? };
         let channel = File::from(channel);
         let order = Order {
             folder: root.join(program.folder.as_deref().unwrap_or(Path::new(""))),
@@ -121,36 +77,65 @@ impl Link {
             environment: program.environment.of(std::env::vars_os()),
         };
         order.send(&channel)?;
-        Ok(Started { channel, stdin, stdout, stderr, protocol: protocol.map(|(ours, _)| ours) })
+        Ok(Started { run, channel, stdin, stdout, stderr, protocol: protocol.map(|(ours, _)| ours) })
+    }
+
+    /// The reaper of a run does not do as it is told.
+    pub(super) fn kill(&self, run: &RunName) {
+        if let Some(process) = self.process().as_ref().filter(|process| Arc::ptr_eq(&process.link, &run.link)) {
+            // It may have been stopped itself.
+            signal(&process.child, Signal::CONT);
+            wire::send_kill(&process.link, run.number);
+        }
+    }
+
+    /// Nor does the supervisor. With it all its programs end.
+    pub(super) fn give_up(&self, run: &RunName) {
+        // Another one may be in its place by now, which has done nothing wrong.
+        let process = self.process().take_if(|process| Arc::ptr_eq(&process.link, &run.link));
+        if let Some(mut process) = process {
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
     }
 
     /// To the supervisor that runs, or to a new one if that has ended.
-    fn hand_over(&self, descriptors: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
+    fn hand_over(&self, number: u64, descriptors: &[BorrowedFd<'_>]) -> io::Result<Arc<OwnedFd>> {
         let mut process = self.process();
-        if let Some(known) = &*process
-            && wire::send_run(&known.link, descriptors).is_ok()
+        // One that was stopped would take what it is sent, and do nothing.
+        process.iter().for_each(|known| signal(&known.child, Signal::CONT));
+        if let Some(known) = &mut *process
+            && known.child.try_wait().is_ok_and(|ended| ended.is_none())
+            && wire::send_run(&known.link, number, descriptors).is_ok()
         {
-            return Ok(());
+            return Ok(Arc::clone(&known.link));
         }
         if let Some(ended) = process.take() {
             end(ended);
         }
         let new = process.insert(self.start_supervisor()?);
-        wire::send_run(&new.link, descriptors)
+        wire::send_run(&new.link, number, descriptors)?;
+        Ok(Arc::clone(&new.link))
     }
 
     fn start_supervisor(&self) -> io::Result<Process> {
-        let (link, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        // Before its jobs are anyone's the programs of a frozen worker are to be dead.
-        let patience = self.lease / 4 * 3;
-        let child = Command::new(&self.supervisor.program)
+        let (link, theirs) = socket_pair(SocketType::SEQPACKET)?;
+        let link = Arc::new(link);
+        let (pings, told_to_end) = mpsc::channel();
+        let (pinged, every) = (Arc::clone(&link), self.lease / 16);
+        // A thread of its own: the others may have to wait for a database, and live all the same.
+        std::thread::Builder::new().name("jobq-alive".to_owned()).spawn(move || {
+            while told_to_end.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
+                wire::send_ping(&pinged);
+            }
+        })?;
+        let child = Command::new(&self.supervisor)
             .arg(SUPERVISE)
-            .arg(patience.as_millis().to_string())
+            .arg(self.lease.as_millis().to_string())
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::from(self.lock.try_clone()?))
             .spawn()?;
-        Ok(Process { child, link })
+        Ok(Process { child, link, pings })
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
@@ -166,10 +151,28 @@ impl Drop for Link {
     }
 }
 
-/// It ends when its link is closed and all programs are dead.
-fn end(Process { mut child, link }: Process) {
-    drop(link);
-    let _ = child.wait();
+/// It ends when its link is closed and all programs are dead. One that was stopped
+/// is set going, and one that does not end at all is not waited for.
+fn end(Process { mut child, link, pings }: Process) {
+    drop(pings);
+    // The thread that gives signs of life may hold it for another moment.
+    let _ = rustix::net::shutdown(&*link, rustix::net::Shutdown::Both);
+    signal(&child, Signal::CONT);
+    let since = Instant::now();
+    while child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        if since.elapsed() > PARTING {
+            let _ = child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let _ = rustix::process::kill_process(Pid::from_child(child), signal);
+}
+
+fn socket_pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }
 
 /// A pipe that this process writes to without waiting.

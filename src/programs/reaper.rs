@@ -13,12 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 
-use super::tree;
 use super::wire::{EndIt, Order, Report};
+use super::{kernel, tree};
 
-/// What programs have between the polite signal and the other when their worker
-/// is gone: others wait for their jobs.
-const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 /// How often orphans that have ended are buried while the program runs.
 const BURY: Duration = Duration::from_secs(5);
 /// How often a program that was asked to end is looked at.
@@ -33,12 +30,19 @@ pub(super) struct Reaper {
     /// Stands where the program is to find the line protocol, if it has one.
     pub(super) protocol: Option<OwnedFd>,
     pub(super) guard: OwnedFd,
+    /// What the program has between the polite signal and the other when nobody is
+    /// left to tell: others wait for its job.
+    pub(super) orphan_grace: Duration,
 }
 
 impl Reaper {
     /// Everything, from the order to the report.
     pub(super) fn run(self) -> io::Result<()> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // A session of its own, so that no group of this program has anything of another's.
+        rustix::process::setsid()?;
+        // If the supervisor dies this process has to act, whatever its program has done to it.
+        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         let mut channel = File::from(self.channel);
         let order = Order::receive(&channel)?;
         // Here and not in the child, so that a missing folder is not taken for a missing program.
@@ -54,6 +58,7 @@ impl Reaper {
             .stdin(Stdio::from(self.stdin))
             .stdout(Stdio::from(self.stdout))
             .stderr(Stdio::from(self.stderr));
+        kernel::dies_with_its_parent(&mut command);
         let started = command.spawn();
         // The only copies of its pipes that are left are the program's own.
         drop((command, self.protocol));
@@ -61,7 +66,7 @@ impl Reaper {
             Ok(child) => Pid::from_child(&child),
             Err(error) => return channel.write_all(&Report::NotStarted(error.raw_os_error().unwrap_or(0)).encode()),
         };
-        let report = watch(pid, &mut channel, &self.guard)?;
+        let report = watch(pid, &mut channel, &self.guard, self.orphan_grace)?;
         channel.write_all(&report.encode())
     }
 }
@@ -76,7 +81,7 @@ struct Watch {
 }
 
 /// Until nothing lives that the program has started.
-fn watch(program: Pid, channel: &mut File, guard: &OwnedFd) -> io::Result<Report> {
+fn watch(program: Pid, channel: &mut File, guard: &OwnedFd, orphan_grace: Duration) -> io::Result<Report> {
     let handle = rustix::process::pidfd_open(program, PidfdFlags::empty())?;
     let mut watch = Watch { program, report: None, end_at: None };
     let (mut has_worker, mut has_guard) = (true, true);
@@ -101,11 +106,11 @@ fn watch(program: Pid, channel: &mut File, guard: &OwnedFd) -> io::Result<Report
         if from_worker {
             let mut request = [0; EndIt::SIZE];
             has_worker = channel.read_exact(&mut request).is_ok();
-            watch.end_in(if has_worker { EndIt::decode(request).grace } else { ORPHAN_GRACE })?;
+            watch.end_in(if has_worker { EndIt::decode(request).grace } else { orphan_grace })?;
         }
         if from_guard {
             has_guard = false;
-            watch.end_in(ORPHAN_GRACE)?;
+            watch.end_in(orphan_grace)?;
         }
     }
 }
@@ -119,7 +124,7 @@ enum Look {
 impl Watch {
     fn end_in(&mut self, grace: Duration) -> io::Result<()> {
         if self.end_at.is_none() {
-            tree::tell_all(Signal::TERM, &[])?;
+            tree::ask_all_to_end()?;
         }
         let at = Instant::now().checked_add(grace);
         self.end_at = [self.end_at, at].into_iter().flatten().min();
@@ -130,7 +135,7 @@ impl Watch {
         let now = Instant::now();
         let is_due = self.end_at.is_some_and(|at| at <= now);
         if is_due {
-            tree::end_all(&[])?;
+            tree::kill_all(&[])?;
         }
         if self.report.is_none() {
             self.report = tree::ended(self.program)?.map(report_of);
@@ -140,11 +145,11 @@ impl Watch {
         };
         // Most programs leave nothing behind. What they do ends with them, unless all were asked to end and still
         // have time to.
-        while !tree::bury() {
+        if !tree::bury() {
             if self.end_at.is_some() && !is_due {
                 return Ok(Look::Again(LOOK));
             }
-            tree::end_all(&[])?;
+            tree::end_all()?;
         }
         Ok(Look::Over(report))
     }

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::link::Link;
+use super::link::{Link, RunName};
 use super::program::{Exit, Program, ProgramEnd};
 use super::tail::Tail;
 use super::wire::{EndIt, Report};
@@ -64,8 +64,10 @@ pub(crate) fn run(
         stderr: Output::new(started.stderr, program.keep),
         protocol: started.protocol,
         channel: started.channel,
+        link,
+        run: started.run,
         grace: program.grace,
-        asked_to_end: false,
+        asked: None,
     };
     let report = run.follow(client).map_err(RunError::Supervisor)?;
     let exit = match report {
@@ -86,9 +88,25 @@ struct Running<'p> {
     stderr: Output,
     protocol: Option<File>,
     channel: File,
+    link: &'p Link,
+    run: RunName,
     grace: Duration,
-    asked_to_end: bool,
+    asked: Option<Asked>,
 }
+
+/// The program is to end.
+struct Asked {
+    how: Ending,
+    /// It should have ended by then, with all that belongs to it.
+    over_at: Instant,
+    /// How much has been done since to make sure that it does.
+    reminders: u32,
+}
+
+/// What ending takes besides the grace.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What is read after the end, at most: there may be others who still write.
+const MOST_AFTER_THE_END: usize = 1 << 12;
 
 /// One output of the program, until it is closed.
 struct Output {
@@ -124,11 +142,12 @@ impl Running<'_> {
     fn follow(&mut self, client: &mut dyn Client) -> io::Result<Report> {
         let mut buffer = vec![0; 64 << 10];
         loop {
-            if !self.asked_to_end
-                && let Some(ending) = client.wants_end()
+            if let Some(how) = client.wants_end()
+                && self.asked.as_ref().is_none_or(|asked| asked.how == Ending::Graceful && how == Ending::AtOnce)
             {
-                self.end_it(if ending == Ending::Graceful { self.grace } else { Duration::ZERO });
+                self.end_it(how);
             }
+            self.remind()?;
             let is_over = self.wait(client)?;
             self.write();
             self.stdout.read(&mut buffer);
@@ -137,7 +156,11 @@ impl Running<'_> {
             if is_over {
                 let report = self.report()?;
                 // Nobody writes any more but whom the program has given its pipes to: they are not waited for.
-                while self.stdout.read(&mut buffer) | self.stderr.read(&mut buffer) | self.listen(client, &mut buffer) {
+                for _ in 0..MOST_AFTER_THE_END {
+                    let more = self.stdout.read(&mut buffer) | self.stderr.read(&mut buffer);
+                    if !(self.listen(client, &mut buffer) | more) {
+                        break;
+                    }
                 }
                 return Ok(report);
             }
@@ -147,14 +170,16 @@ impl Running<'_> {
     /// Until there is something to do. True when the reaper has said its last word.
     fn wait(&self, client: &dyn Client) -> io::Result<bool> {
         let mut wanted = vec![(self.channel.as_fd(), PollFlags::IN)];
-        if !self.asked_to_end {
+        if self.asked.is_none() {
             wanted.push((client.wake(), PollFlags::IN));
         }
         wanted.extend(self.stdin.iter().map(|pipe| (pipe.as_fd(), PollFlags::OUT)));
         let outputs = [&self.stdout.pipe, &self.stderr.pipe, &self.protocol];
         wanted.extend(outputs.into_iter().flatten().map(|pipe| (pipe.as_fd(), PollFlags::IN)));
         let mut ready: Vec<_> = wanted.into_iter().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
-        match rustix::event::poll(&mut ready, None) {
+        let left = self.asked.as_ref().map(|asked| asked.over_at.saturating_duration_since(Instant::now()));
+        let left = left.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+        match rustix::event::poll(&mut ready, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(!ready[0].revents().is_empty()),
             Err(errno) => Err(errno.into()),
         }
@@ -177,15 +202,34 @@ impl Running<'_> {
         let Some(bytes) = read(&mut self.protocol, buffer) else { return false };
         if !client.heard(bytes) {
             self.protocol = None;
-            self.end_it(Duration::ZERO);
+            self.end_it(Ending::AtOnce);
         }
         true
     }
 
-    fn end_it(&mut self, grace: Duration) {
-        self.asked_to_end = true;
+    fn end_it(&mut self, how: Ending) {
+        let grace = if how == Ending::Graceful { self.grace } else { Duration::ZERO };
+        let over_at = Instant::now().checked_add(grace + PATIENCE).unwrap_or_else(Instant::now);
+        self.asked = Some(Asked { how, over_at, reminders: 0 });
         // If it cannot be told, the reaper has just said its last word, or is no more.
         let _ = self.channel.write_all(&EndIt { grace }.encode());
+    }
+
+    /// One that should be over and is not: its reaper was stopped perhaps, by the
+    /// program itself. It goes without the reaper then, or without the supervisor.
+    fn remind(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.over_at <= now) else { return Ok(()) };
+        asked.over_at = now + PATIENCE;
+        asked.reminders += 1;
+        match asked.reminders {
+            1 => self.link.kill(&self.run),
+            2 => self.link.give_up(&self.run),
+            // What hangs in the kernel is waited for, and not for ever.
+            3..30 => {}
+            _ => return Err(io::Error::other("the program could not be ended")),
+        }
+        Ok(())
     }
 
     fn report(&mut self) -> io::Result<Report> {

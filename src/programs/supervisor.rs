@@ -9,11 +9,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::reaper::Reaper;
 use super::wire::{self, Message};
@@ -22,6 +22,11 @@ use super::{PROTOCOL_FD, kernel, tree};
 /// A worker counts as frozen after so many looks without a sign of life. Looks and
 /// not time: who was frozen together with it has not looked.
 const SILENT_LOOKS: u32 = 8;
+/// What programs have between the polite signal and the other when their worker is
+/// gone, at most.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+/// What a reaper has on top of that before it is killed itself.
+const REAPER_PATIENCE: Duration = Duration::from_millis(700);
 
 struct Programs {
     /// Until the worker is gone.
@@ -30,20 +35,26 @@ struct Programs {
     protocol_place: Option<OwnedFd>,
     runs: Vec<Run>,
     silent_looks: u32,
+    orphan_grace: Duration,
 }
 
 struct Run {
+    number: u64,
     reaper: Pid,
     ended: OwnedFd,
     /// Kept until nothing of the run lives, so that the worker does not think so before.
     _channel: OwnedFd,
     /// Closed, it tells the reaper to end its program.
     guard: Option<OwnedFd>,
+    /// The reaper should have ended by then. One that has not, because its program has
+    /// stopped it perhaps, is killed; what it leaves comes to this process.
+    kill_at: Option<Instant>,
 }
 
 /// The whole life of the supervisor. It has the link as its standard input, and
-/// the worker's lock as its standard output.
-pub(super) fn run(patience: Duration) -> io::Result<()> {
+/// the worker's lock as its standard output. Before the lease is over, a frozen
+/// worker's programs are to be dead.
+pub(super) fn run(lease: Duration) -> io::Result<()> {
     kernel::close_what_was_passed_on()?;
     // The lowest number that is free, because nothing else is open.
     let protocol_place = OwnedFd::from(File::open("/dev/null")?);
@@ -59,43 +70,76 @@ pub(super) fn run(patience: Duration) -> io::Result<()> {
     let _lock = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
-    let look = Timespec::try_from(patience / SILENT_LOOKS).map_err(io::Error::other)?;
-    Programs { link: Some(link), protocol_place: Some(protocol_place), runs: Vec::new(), silent_looks: 0 }
-        .until_all_are_dead(look)
+    let orphan_grace = ORPHAN_GRACE.min(lease / 8);
+    let look = (lease / 4 * 3).saturating_sub(orphan_grace) / SILENT_LOOKS;
+    let (link, protocol_place) = (Some(link), Some(protocol_place));
+    Programs { link, protocol_place, runs: Vec::new(), silent_looks: 0, orphan_grace }.until_all_are_dead(look)
 }
 
 impl Programs {
-    fn until_all_are_dead(mut self, look: Timespec) -> io::Result<()> {
+    fn until_all_are_dead(mut self, look: Duration) -> io::Result<()> {
         while self.link.is_some() || !self.runs.is_empty() {
+            let now = Instant::now();
+            let kill_at = self.runs.iter().filter_map(|run| run.kill_at).min();
+            let wait = kill_at.map_or(look, |at| at.saturating_duration_since(now).min(look));
+            let wait = Timespec::try_from(wait).map_err(io::Error::other)?;
             let mut ready: Vec<PollFd<'_>> =
                 self.runs.iter().map(|run| PollFd::new(&run.ended, PollFlags::IN)).collect();
             ready.extend(self.link.iter().map(|link| PollFd::new(link, PollFlags::IN)));
-            match rustix::event::poll(&mut ready, Some(&look)) {
-                Ok(0) => self.silent_looks += 1,
+            match rustix::event::poll(&mut ready, Some(&wait)) {
+                Ok(0) if kill_at.is_none() => self.silent_looks += 1,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
             self.bury()?;
-            while let Some(link) = &self.link {
-                match wire::receive(link) {
-                    // If it cannot be started its channel closes, and its worker tries again later.
-                    Ok(Message::Run(descriptors)) => drop(self.start(descriptors)),
-                    Ok(Message::Ping) => self.silent_looks = 0,
-                    // Its reapers hear of it by themselves.
-                    Ok(Message::End) => self.link = None,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(_) => self.link = None,
-                }
-            }
+            self.listen();
             if self.silent_looks >= SILENT_LOOKS {
-                self.runs.iter_mut().for_each(|run| run.guard = None);
+                self.end_all_runs();
             }
+            self.kill_those_that_do_not_end();
         }
         Ok(())
     }
 
-    fn start(&mut self, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    fn listen(&mut self) {
+        while let Some(link) = &self.link {
+            match wire::receive(link) {
+                // If it cannot be started its channel closes, and its worker tries again later.
+                Ok(Message::Run(number, descriptors)) => drop(self.start(number, descriptors)),
+                Ok(Message::Kill(number)) => {
+                    let now = Instant::now();
+                    self.runs.iter_mut().filter(|run| run.number == number).for_each(|run| run.kill_at = Some(now));
+                }
+                Ok(Message::Ping) => self.silent_looks = 0,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Message::End) | Err(_) => {
+                    self.link = None;
+                    self.end_all_runs();
+                }
+            }
+        }
+    }
+
+    /// Reapers hear of their worker's end by themselves, but not of a frozen one.
+    fn end_all_runs(&mut self) {
+        let at = Instant::now() + self.orphan_grace + REAPER_PATIENCE;
+        for run in &mut self.runs {
+            run.guard = None;
+            run.kill_at.get_or_insert(at);
+        }
+    }
+
+    fn kill_those_that_do_not_end(&mut self) {
+        let now = Instant::now();
+        for run in self.runs.iter_mut().filter(|run| run.kill_at.is_some_and(|at| at <= now)) {
+            // That it has ended is heard of; until then there is nothing more to do.
+            let _ = rustix::process::kill_process(run.reaper, Signal::KILL);
+            run.kill_at = None;
+        }
+    }
+
+    fn start(&mut self, number: u64, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         self.silent_looks = 0;
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or_else(|| io::Error::other("a run without its descriptors"));
@@ -107,14 +151,16 @@ impl Programs {
             self.runs.clear();
             self.link = None;
             drop(guard);
+            let orphan_grace = self.orphan_grace;
             let protocol = self.protocol_place.take().zip(protocol).map(at_its_place).transpose();
-            let report =
-                protocol.and_then(|protocol| Reaper { channel, stdin, stdout, stderr, protocol, guard: guarded }.run());
+            let report = protocol.and_then(|protocol| {
+                Reaper { channel, stdin, stdout, stderr, protocol, guard: guarded, orphan_grace }.run()
+            });
             // Without a report the worker learns of it by the end of the channel.
             std::process::exit(i32::from(report.is_err()));
         };
         let ended = rustix::process::pidfd_open(reaper, PidfdFlags::empty())?;
-        self.runs.push(Run { reaper, ended, _channel: channel, guard: Some(guard) });
+        self.runs.push(Run { number, reaper, ended, _channel: channel, guard: Some(guard), kill_at: None });
         Ok(())
     }
 
@@ -128,7 +174,7 @@ impl Programs {
         }
         if has_orphans {
             let living: Vec<Pid> = self.runs.iter().map(|run| run.reaper).filter(|pid| !ended.contains(pid)).collect();
-            tree::end_all(&living)?;
+            tree::end_all_but(&living)?;
         }
         self.runs.retain(|run| !ended.contains(&run.reaper));
         Ok(())

@@ -1,7 +1,7 @@
 //! What worker, supervisor and reapers tell each other.
 //!
 //! ```text
-//! worker ──link──► supervisor      a run's descriptors, or one byte: "I am alive"
+//! worker ──link──► supervisor      a run's descriptors; "I am alive"; "kill that reaper"
 //! worker ◄channel► reaper          what to run; "end it"; how it ended
 //! supervisor ─guard─► reaper       nothing: it closes, and that says "end it"
 //! ```
@@ -25,43 +25,62 @@ const MOST_DESCRIPTORS: usize = 5;
 
 /// What comes over the link.
 pub(super) enum Message {
-    /// A run: its channel and the descriptors of its program.
-    Run(Vec<OwnedFd>),
+    /// A run by its number: its channel and the descriptors of its program.
+    Run(u64, Vec<OwnedFd>),
+    /// The reaper of this run does not answer: without it, then.
+    Kill(u64),
     Ping,
     /// The worker is gone.
     End,
 }
 
-pub(super) fn send_run(link: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// A letter and a number.
+const MESSAGE: usize = 9;
+
+fn message(letter: u8, number: u64) -> [u8; MESSAGE] {
+    let mut bytes = [letter; MESSAGE];
+    bytes[1..].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+pub(super) fn send_run(link: impl AsFd, number: u64, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors"));
     }
-    rustix::net::sendmsg(link, &[IoSlice::new(b"R")], &mut control, SendFlags::NOSIGNAL)?;
+    rustix::net::sendmsg(link, &[IoSlice::new(&message(b'R', number))], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
 /// Never waits: a supervisor that does not read has enough of them.
 pub(super) fn send_ping(link: impl AsFd) {
-    let _ = rustix::net::send(link, b"P", SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    let _ = rustix::net::send(link, &message(b'P', 0), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}
+
+/// Never waits either.
+pub(super) fn send_kill(link: impl AsFd, number: u64) {
+    let _ = rustix::net::send(link, &message(b'K', number), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 pub(super) fn receive(link: impl AsFd) -> io::Result<Message> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
+    let mut bytes = [0; MESSAGE];
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = rustix::net::recvmsg(link, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
+    let received = rustix::net::recvmsg(link, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)?;
     let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(passed) = message {
             descriptors.extend(passed);
         }
     }
-    Ok(match (received.bytes, byte) {
+    let [letter, number @ ..] = bytes;
+    let number = u64::from_le_bytes(number);
+    Ok(match (received.bytes, letter) {
         (0, _) => Message::End,
-        (_, [b'R']) => Message::Run(descriptors),
+        (_, b'R') => Message::Run(number, descriptors),
+        (_, b'K') => Message::Kill(number),
         _ => Message::Ping,
     })
 }

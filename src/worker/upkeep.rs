@@ -27,8 +27,6 @@ pub(super) struct Upkeep {
     sweep_at: Instant,
     pub(super) retention: Sweep,
     beat_at: Instant,
-    /// When programs' supervisor is to hear of this worker again.
-    ping_at: Instant,
     /// Someone else has written: perhaps a cancel.
     pub(super) cancels: bool,
     /// When the next delayed job falls due.
@@ -51,7 +49,6 @@ impl Upkeep {
             sweep_at: now,
             retention: Sweep::new(now),
             beat_at: now,
-            ping_at: now,
             cancels: false,
             due_at: None,
             leases: LeaseWatch::default(),
@@ -88,7 +85,7 @@ impl Upkeep {
         let not_before = trouble.unwrap_or(now);
         let mut next =
             self.sweep_at.min(self.beat_at).min(self.retention.next).max(not_before).min(now + options.poll_interval);
-        next = self.due_at.map_or(next, |due| next.min(due)).min(self.ping_at);
+        next = self.due_at.map_or(next, |due| next.min(due));
         for running in shared.pool.running() {
             let times = [
                 running.run.progress_due().map(|due| due.max(not_before)),
@@ -112,11 +109,6 @@ impl Dispatcher {
             self.look();
         }
         self.watch_runs(now);
-        // Whatever becomes of the database: the worker lives.
-        if now >= self.upkeep.ping_at {
-            self.upkeep.ping_at = now + self.options.lease / 10;
-            self.shared.programs.iter().for_each(|link| link.ping());
-        }
         if self.trouble.until(now).is_some() {
             return Ok(());
         }

@@ -1,6 +1,8 @@
 //! Whoever of those who watch over a program is killed or frozen: the program ends,
 //! and no other attempt begins before it has.
 
+use std::time::Duration;
+
 use jobq::{NewJob, Status};
 use rustix::process::Signal;
 
@@ -79,6 +81,78 @@ fn a_reaper_that_is_killed_leaves_nothing_behind() {
     let reaper = parent_of(place.pid("all"));
     rustix::process::kill_process(reaper, Signal::KILL).unwrap();
     assert_ends_well(&place, &id);
+    worker.stop();
+}
+
+#[test]
+fn supervisor_and_reaper_killed_at_once_take_the_program_along() {
+    let place = Place::new();
+    // Who waits to be buried by the system's first process is dead.
+    let hangs = r#"if [ -s all ]; then
+          if grep -qs '^State:.[RSDTt]' /proc/$(cat all)/status; then echo all >> overlap; fi
+          exit 0
+        fi
+        trap '' TERM; echo $$ > all; while :; do sleep 0.05; done"#;
+    place.handler("hangs", hangs);
+    let id = place.enqueue(NewJob::raw("hangs", "{}").max_attempts(5));
+    let worker = place.worker(&[]);
+    let reaper = parent_of(place.pid("all"));
+    let supervisor = parent_of(reaper);
+    rustix::process::kill_process(supervisor, Signal::STOP).unwrap();
+    rustix::process::kill_process(reaper, Signal::KILL).unwrap();
+    rustix::process::kill_process(supervisor, Signal::KILL).unwrap();
+    let job = place.wait_until_finished(&id);
+    assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
+    assert!(!place.path("overlap").exists());
+    worker.stop();
+}
+
+#[test]
+fn a_program_that_stops_its_reaper_is_ended_all_the_same() {
+    let place = Place::new();
+    place.handler("stops", "echo $$ > all; kill -STOP $PPID; while :; do sleep 0.05; done");
+    let id = place.enqueue(NewJob::raw("stops", "{}").max_attempts(1).timeout(Duration::from_millis(500)));
+    let worker = place.worker(&[]);
+    let job = place.wait_until_finished(&id);
+    assert!(job.last_error.as_ref().is_some_and(|error| error.contains("job_timeout")), "{:?}", job.last_error);
+    assert!(!lives(place.pid("all")));
+    // And if its worker is killed meanwhile.
+    std::fs::remove_file(place.path("all")).unwrap();
+    place.enqueue(NewJob::raw("stops", "{\"n\":2}"));
+    let program = place.pid("all");
+    worker.signal(Signal::KILL);
+    until("the program is dead", || !lives(program));
+}
+
+#[test]
+fn a_supervisor_that_was_stopped_is_set_going_or_replaced() {
+    let (place, id) = place();
+    let worker = place.worker(&[]);
+    let supervisor = parent_of(parent_of(place.pid("all")));
+    rustix::process::kill_process(supervisor, Signal::STOP).unwrap();
+    assert!(place.jobq().args(["cancel", &id]).output().unwrap().status.success());
+    assert_eq!(place.wait_until_finished(&id).status, Status::Cancelled);
+    assert!(!lives(place.pid("away")) && !lives(place.pid("all")));
+    let again = place.enqueue(NewJob::raw("hangs", "{\"n\":2}"));
+    assert_eq!(place.wait_until_finished(&again).status, Status::Completed);
+    worker.stop();
+}
+
+#[test]
+fn a_worker_that_waits_for_the_database_keeps_its_programs() {
+    let place = Place::new();
+    let ticks = "n=0; while ! [ -e go ]; do n=$((n+1)); echo $n > ticks; sleep 0.05; done";
+    place.handler("ticks", ticks);
+    let id = place.enqueue(NewJob::raw("ticks", "{}").max_attempts(1));
+    let worker = place.worker(&["--lease", "1s"]);
+    place.wait_for_file("ticks");
+    let db = rusqlite::Connection::open(place.path(".jobq/jobq.db")).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Twice its lease.
+    until("it has ticked for long", || place.read("ticks").trim().parse::<u32>().is_ok_and(|ticks| ticks > 40));
+    db.execute_batch("ROLLBACK").unwrap();
+    std::fs::write(place.path("go"), "").unwrap();
+    assert_eq!(place.wait_until_finished(&id).status, Status::Completed);
     worker.stop();
 }
 

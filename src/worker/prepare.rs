@@ -17,8 +17,13 @@ pub(super) fn prepare(
     prepared: Prepared,
 ) -> Result<(Step, Vec<usize>), HandlerError> {
     let mut follow_ups = Vec::with_capacity(prepared.follow_ups.len());
-    for follow_up in prepared.follow_ups {
-        let mut follow_up = shared.queue.prepare(follow_up).map_err(|e| e.context("follow-up job"))?;
+    for (number, follow_up) in (1..).zip(prepared.follow_ups) {
+        let mut follow_up = shared.queue.prepare(follow_up).map_err(|error| {
+            let is_invalid = error.is_invalid();
+            let error = HandlerError::from(error.context(format_args!("follow-up job {number}")));
+            // The job's own payload is in order.
+            if is_invalid { error.with_code("invalid_outcome") } else { error }
+        })?;
         // One cause, from the first job to the last.
         follow_up.correlation_id = follow_up.correlation_id.or_else(|| job.correlation_id.clone());
         follow_ups.push(follow_up);

@@ -59,9 +59,11 @@ pub fn a_bad_follow_up_refuses_the_completion<H: Harness>() {
     let lease = world.running(note("a"));
     let bad = [note("good"), note("bad").after("nobody")];
     let answer = world.unchanged("a bad completion", || kind(complete_with(&world, &lease, &bad)));
-    assert_eq!(answer, ErrorKind::NotFound);
+    assert_eq!(answer, ErrorKind::Invalid, "it is not the job that is not found");
     let answer = world.unchanged("a bad decision", || kind(decide_with(&world, &lease, &bad)));
-    assert_eq!(answer, ErrorKind::NotFound, "promised only what can be queued");
+    assert_eq!(answer, ErrorKind::Invalid, "promised only what can be queued");
+    let said = complete_with(&world, &lease, &bad).unwrap_err().to_string();
+    assert!(said.contains("follow-up job 2") && said.contains("no job nobody"), "{said}");
     complete_with(&world, &lease, &[note("good")]).unwrap();
     world.claim_only("good");
 }

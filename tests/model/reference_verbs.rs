@@ -51,7 +51,7 @@ impl Reference {
         // Completed first, then the follow-ups: one with the key of the job
         // that asks for it is a new job.
         after.end(at, Status::Completed);
-        after.enqueue(follow_ups)?;
+        after.enqueue(follow_ups).map_err(of_a_follow_up)?;
         *self = after;
         Ok(Ending::Done)
     }
@@ -65,7 +65,7 @@ impl Reference {
             self.end(at, Status::Cancelled);
             return Ok(Ending::Cancelled);
         }
-        self.clone().enqueue(follow_ups)?;
+        self.clone().enqueue(follow_ups).map_err(of_a_follow_up)?;
         let taken_by_others = |path: &u8| {
             self.jobs
                 .iter()
@@ -240,4 +240,9 @@ impl Reference {
             run.counts = counts;
         }
     }
+}
+
+/// It is not the job that asks for it that is not found.
+fn of_a_follow_up(kind: ErrorKind) -> ErrorKind {
+    if kind == ErrorKind::NotFound { ErrorKind::Invalid } else { kind }
 }

@@ -54,6 +54,8 @@ pub enum Deed {
     },
     /// What no queue would take.
     BadFollowUp,
+    /// One that waits on this job.
+    FollowUpAfter(String),
     /// What its hooks do.
     HooksPanic,
     HooksFail,
@@ -168,6 +170,9 @@ impl Handler for Actor {
                         job = job.correlation_id(correlation);
                     }
                     outcome = outcome.follow_up(job);
+                }
+                Deed::FollowUpAfter(id) => {
+                    outcome = outcome.follow_up(NewJob::raw("later", "{}").after(id));
                 }
                 Deed::BadFollowUp => {
                     outcome = outcome.follow_up(NewJob::raw("create_file", r#"{"path":"../outside","content":""}"#));

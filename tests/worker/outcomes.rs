@@ -24,13 +24,21 @@ fn outcomes_that_cannot_be_are_failures_for_good_and_say_why() {
     let mut worker = Process::start(&world.setup("worker"));
     fails(&world, act([put("a.txt", "1"), put("./a.txt", "2")]), &["a.txt", "two effects"]);
     fails(&world, act([put("a", "1"), put("a/b", "2")]), &["a/b", "file and folder"]);
-    fails(&world, act([put("a.txt", "1"), Deed::BadFollowUp]), &["follow-up", "path"]);
-    fails(&world, act([Deed::BadFollowUp]), &["follow-up", "path"]);
+    fails(&world, act([put("a.txt", "1"), Deed::BadFollowUp]), &["invalid_outcome", "follow-up job 1", "path"]);
+    fails(&world, act([Deed::BadFollowUp]), &["invalid_outcome", "follow-up job 1", "path"]);
     fails(&world, act([put("../a.txt", "1")]), &["../a.txt"]);
     let taken = world.enqueue(act([]));
     let again = Deed::FollowUp { id: taken.clone(), content: String::new(), correlation: None };
     fails(&world, act([put("a.txt", "1"), again.clone()]), &["follow-up", &taken]);
     fails(&world, act([again]), &["follow-up", &taken]);
+    let failed = world.enqueue(act([put("../a.txt", "2")]));
+    world.ended(&failed);
+    for (parent, word) in [("nonesuch", "no job nonesuch"), (&*failed, "is failed")] {
+        let after = Deed::FollowUpAfter(parent.to_owned());
+        let words = ["invalid_outcome", "follow-up job 1 (later", word];
+        fails(&world, act([put("a.txt", "1"), after.clone()]), &words);
+        fails(&world, act([after]), &words);
+    }
     worker.stop();
     assert_eq!((world.files(), world.staged()), (Vec::new(), Vec::new()));
 }

@@ -34,8 +34,6 @@ pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_
 
 /// After the end: a job that queues itself again must not be its own duplicate.
 fn queue(tx: &Tx<'_>, follow_ups: &[EnqueueJob]) -> Result<Ending> {
-    if !follow_ups.is_empty() {
-        enqueue::enqueue(tx, follow_ups).map_err(|e| e.context("follow-up job"))?;
-    }
+    enqueue::follow_ups(tx, follow_ups)?;
     Ok(Ending::Done)
 }

@@ -37,7 +37,7 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
         follow_ups: decision.follow_ups.clone(),
     };
     let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
-    enqueue::rehearse(tx, &decision.follow_ups).map_err(|e| e.context("follow-up job"))?;
+    enqueue::rehearse(tx, &decision.follow_ups)?;
     hold_paths(tx, lease, &mut held.holds, &decision.effects)?;
     tx.execute(FORMER_BEARER, params![lease.id])?;
     for (number, effect) in (0..).zip(&decision.effects) {

@@ -239,11 +239,33 @@ fn signed(millis: u64) -> i64 {
     i64::try_from(millis).unwrap_or(i64::MAX)
 }
 
+/// Queues what a job has asked for, all or none.
+pub(super) fn follow_ups(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<()> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    admit::admit(tx)?;
+    for (number, job) in (1..).zip(jobs) {
+        insert(tx, job).map_err(|error| {
+            let which = format!("follow-up job {number} ({} {})", job.job_type, job.id);
+            match error.kind() {
+                // That what it names is not there says nothing of the job that asked for it. Those who settle
+                // that one would take it for gone, and run it again and again.
+                ErrorKind::NotFound | ErrorKind::LeaseLost | ErrorKind::PathBusy => {
+                    Error::invalid("follow_ups", error.message()).context(which)
+                }
+                _ => error.context(which),
+            }
+        })?;
+    }
+    Ok(())
+}
+
 /// Checks follow-up jobs without keeping them: what decide promises to queue
 /// must be something that can be queued.
 pub(super) fn rehearse(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<()> {
     if jobs.is_empty() {
         return Ok(());
     }
-    tx.rolled_back(|| enqueue(tx, jobs).map(drop))
+    tx.rolled_back(|| follow_ups(tx, jobs))
 }

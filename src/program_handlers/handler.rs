@@ -115,13 +115,14 @@ impl ProgramHandler {
 
 /// The object the program printed last, as it was printed.
 fn result(end: &ProgramEnd) -> Result<Option<Box<serde_json::value::RawValue>>, HandlerError> {
-    let Some(text) = last_object(&end.stdout) else { return Ok(None) };
+    let invalid = |why: &dyn std::fmt::Display| {
+        HandlerError::permanent(format_args!("its result cannot be kept: {why}")).with_code("invalid_outcome")
+    };
+    let Some(text) = last_object(&end.stdout, end.stdout_cut).map_err(|why| invalid(&why))? else { return Ok(None) };
     json::check_object(&text)
         .and_then(|()| json::parse(&text).map_err(|e| crate::Error::invalid("result", e)))
         .map(Some)
-        .map_err(|e| {
-            HandlerError::permanent(format_args!("its result cannot be kept: {e}")).with_code("invalid_outcome")
-        })
+        .map_err(|e| invalid(&e))
 }
 
 /// The end of what a program complained about, whole lines if there are any.

@@ -22,6 +22,25 @@ fn a_program_that_prints_no_object_leaves_no_result() {
     assert_eq!((job.status, job.result.is_none()), (Status::Completed, true));
 }
 
+/// A part of what was printed must not be taken for the whole.
+#[test]
+fn a_result_that_cannot_be_kept_fails_the_job_and_says_why() {
+    let place = Place::new();
+    place.executable(
+        "prints",
+        "#!/usr/bin/env python3\nimport json, sys\n\
+         items = {'items': [{'n': n, 'pad': 'x' * 60} for n in range(20000)], 'nan': float('nan')}\n\
+         kind = json.load(sys.stdin)['kind']\n\
+         if kind != 'nan': del items['nan']\n\
+         print(json.dumps(items if kind != 'nan' else {'x': items['nan'], 'y': {}}, indent=1 if kind == 'cut' else None))\n",
+    );
+    for (kind, word) in [("cut", "keep_output"), ("one_line", "keep_output"), ("nan", "not JSON")] {
+        let job = place.run_once("prints", &format!("{{\"kind\":\"{kind}\"}}"));
+        assert_failed(&job, &["invalid_outcome", word]);
+        assert!(job.result.is_none());
+    }
+}
+
 #[test]
 fn the_environment_says_which_job_it_is_and_nothing_else_of_the_worker() {
     let place = Place::new();

@@ -27,6 +27,8 @@
 //! plan           an effect as it is wanted → as it is recorded
 //! check, apply   whether the disk is as planned; the change itself
 //! touched        folders that have to be synced before COMMIT
+//! stage_own      this process's own folder in the stage
+//! left           a walk through what programs have left there
 //! sweep          what dead processes left in the stage
 //! ```
 
@@ -35,12 +37,14 @@ mod check;
 mod database;
 mod error;
 mod inspect;
+mod left;
 mod meta;
 mod plan;
 mod report;
 mod sight;
 mod stage;
 mod stage_folder;
+mod stage_own;
 mod stage_sync;
 mod stage_writer;
 mod sweep;

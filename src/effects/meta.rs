@@ -32,7 +32,7 @@ impl Meta {
     }
 
     /// Of a name in a folder; a symlink is described itself, not followed.
-    pub(super) fn at(folder: impl AsFd, name: &str) -> Result<Option<Self>, Errno> {
+    pub(super) fn at(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Option<Self>, Errno> {
         match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat.into())),
             Err(Errno::NOENT) => Ok(None),

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,9 +16,10 @@ use rustix::io::Errno;
 use super::error::FileError;
 use super::meta::Meta;
 use super::sight::open_regular;
+use super::stage_own::{OwnFolder, open_folder};
 use super::stage_sync::Rounds;
 use super::stage_writer::StageWriter;
-use super::{Act, FOLDER, Files};
+use super::{Act, Files};
 use crate::store::Lease;
 
 /// A staged file, whole and synced.
@@ -34,8 +35,7 @@ pub struct Staged {
 
 pub(super) struct Stage {
     pub(super) owner: String,
-    folder: OnceLock<OwnedFd>,
-    opening: Mutex<()>,
+    pub(super) own: OwnFolder,
     files: Mutex<BTreeMap<String, Durability>>,
     pub(super) rounds: Rounds,
 }
@@ -55,13 +55,7 @@ pub(super) enum Durability {
 
 impl Stage {
     pub(super) fn new(owner: &str) -> Self {
-        Self {
-            owner: owner.to_owned(),
-            folder: OnceLock::new(),
-            opening: Mutex::new(()),
-            files: Mutex::default(),
-            rounds: Rounds::default(),
-        }
+        Self { owner: owner.to_owned(), own: OwnFolder::default(), files: Mutex::default(), rounds: Rounds::default() }
     }
 
     pub(super) fn files(&self) -> MutexGuard<'_, BTreeMap<String, Durability>> {
@@ -69,13 +63,20 @@ impl Stage {
     }
 
     /// The folder, if it has been made.
-    pub(super) fn folder(&self) -> Option<&OwnedFd> {
-        self.folder.get()
+    pub(super) fn folder(&self) -> Option<Arc<OwnedFd>> {
+        self.own.get()
     }
 
     /// The name of a staged file in this process's folder, if it is there.
     pub(super) fn own_name<'s>(&self, stage: &'s str) -> Option<&'s str> {
         stage.strip_prefix(&self.owner)?.strip_prefix('/')
+    }
+
+    /// A name is there that was about to be made.
+    pub(super) fn is_made(&self, name: &str) {
+        if let Some(known) = self.files().get_mut(name).filter(|known| **known == Durability::Making) {
+            *known = Durability::Open;
+        }
     }
 
     pub(super) fn is_lost(&self, name: &str) -> bool {
@@ -102,49 +103,28 @@ impl Files {
         if !is_plain(&lease.id) || lease.id.contains('.') {
             return Err(FileError::target(&name, "a job's id with such characters cannot name a staged file"));
         }
-        let folder = self.stage_folder()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // Known before it is there: a sync that fails in between counts.
-        let stale = self.stage.files().insert(name.clone(), Durability::Making);
-        let opened = self
-            .about_to(Act::Stage, &name)
+        let stale = self.stage.files().get(&name).copied();
+        let opened = self.make_in_stage((&name, "make a staged file"), |folder| {
+            // Known before it is there: a sync that fails in between counts.
+            self.stage.files().insert(name.clone(), Durability::Making);
+            self.about_to(Act::Stage, &name)?;
             // As for any new file: the umask says who may read it.
-            .and_then(|()| rustix::fs::openat(folder, &*name, flags, Mode::from_raw_mode(0o666)));
+            rustix::fs::openat(folder, &*name, flags, Mode::from_raw_mode(0o666))
+        });
         match opened {
             Ok(file) => {
-                self.stage.files().entry(name.clone()).and_modify(|known| {
-                    if *known == Durability::Making {
-                        *known = Durability::Open;
-                    }
-                });
+                self.stage.is_made(&name);
                 Ok(StageWriter::new(self, file.into(), name))
             }
-            Err(errno) => {
+            Err(error) => {
                 match stale {
-                    Some(stale) => self.stage.files().insert(name.clone(), stale),
+                    Some(stale) => self.stage.files().insert(name, stale),
                     None => self.stage.files().remove(&name),
                 };
-                Err(FileError::os(&name, "make a staged file", errno))
+                Err(error)
             }
         }
-    }
-
-    /// This process's stage folder, made when it is first needed.
-    pub(super) fn stage_folder(&self) -> Result<&OwnedFd, FileError> {
-        let _one_at_a_time = self.stage.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = self.stage.folder.get() {
-            return Ok(folder);
-        }
-        let make = || {
-            let state = self.state_folder.as_ref().ok_or(Errno::NOENT)?;
-            let all = enter_own(state, "stage")?;
-            let own = enter_own(&all, &self.stage.owner)?;
-            self.sync_folder(&all, ".jobq/stage")?;
-            self.sync_folder(state, ".jobq")?;
-            Ok(own)
-        };
-        let folder = make().map_err(|e| FileError::os(".jobq/stage", "make the stage folder", e))?;
-        Ok(self.stage.folder.get_or_init(|| folder))
     }
 
     /// Opens a staged file of any process by its recorded name: the folder it is
@@ -195,7 +175,7 @@ impl Files {
     pub(super) fn forget(&self, stage: &str) {
         self.used(stage);
         if let (Some(folder), Some((_, name))) = (self.stage.folder(), stage.split_once('/')) {
-            remove(folder, name);
+            remove(&folder, name);
         }
     }
 
@@ -205,7 +185,7 @@ impl Files {
         // One that has gone to its place is not known any more.
         let known = self.stage.files().remove(name);
         if known.is_some() {
-            remove(folder, name);
+            remove(&folder, name);
         }
     }
 
@@ -227,7 +207,7 @@ impl Files {
             .collect();
         for name in names {
             files.remove(&name);
-            remove(folder, &name);
+            remove(&folder, &name);
         }
     }
 }
@@ -238,19 +218,6 @@ pub(super) struct StagedFile<'s> {
     pub(super) name: &'s str,
     pub(super) file: File,
     pub(super) meta: Meta,
-}
-
-/// Opens one of jobq's own folders, making it if it is not there.
-fn enter_own(from: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    // Not for everybody: a staged file may replace one that only its owner reads.
-    match rustix::fs::mkdirat(from, name, Mode::from_raw_mode(0o770)) {
-        Ok(()) | Err(Errno::EXIST) => open_folder(from, name),
-        Err(errno) => Err(errno),
-    }
-}
-
-pub(super) fn open_folder(from: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(from.as_fd(), name, FOLDER | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// What cannot be removed is swept when this process is dead.

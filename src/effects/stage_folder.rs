@@ -1,22 +1,21 @@
 //! A folder in the stage that a job's program writes into, and files it has left
 //! there that become staged files.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use super::error::FileError;
+use super::left::each_leftover;
 use super::meta::{Meta, name_of};
 use super::sight::{copy_hashed, open_regular};
-use super::stage::{Durability, Staged, is_plain, open_folder};
+use super::stage::{Durability, Staged, is_plain};
+use super::stage_own::{open_folder, open_left, own_again};
 use super::walk::normal;
 use super::{Act, Files};
 use crate::store::Lease;
-
-/// Folders in folders that are removed; deeper ones stay until this process is swept.
-const DEPTH: usize = 64;
 
 /// A folder of its own for one attempt. It goes, with what is left in it, when
 /// this is dropped.
@@ -34,11 +33,11 @@ impl Files {
         if !is_plain(&lease.id) || lease.id.contains('.') {
             return Err(FileError::target(&name, "a job's id with such characters cannot name a folder"));
         }
-        let all = self.stage_folder()?;
-        let os = |errno| FileError::os(&name, "make a folder in the stage", errno);
-        self.about_to(Act::MakeFolder, &name).map_err(os)?;
-        rustix::fs::mkdirat(all, &*name, Mode::from_raw_mode(0o700)).map_err(os)?;
-        let folder = open_folder(all, &name).map_err(os)?;
+        let folder = self.make_in_stage((&name, "make a folder in the stage"), |all| {
+            self.about_to(Act::MakeFolder, &name)?;
+            rustix::fs::mkdirat(all, &*name, Mode::RWXU)?;
+            open_folder(all, &*name)
+        })?;
         let path = self.state.join("stage").join(&self.stage.owner).join(&name);
         Ok(StageFolder { files: self, folder, name, path })
     }
@@ -57,8 +56,10 @@ impl StageFolder<'_> {
         let os = |doing: &'static str| move |errno| FileError::os(from, doing, errno);
         let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let mut folder = self.folder.try_clone().map_err(|e| FileError::io(from, "open", &e))?;
+        // The program may have taken its own rights on it away.
+        own_again(&folder).map_err(os("open the stage folder"))?;
         for part in folders.split('/').filter(|part| !part.is_empty()) {
-            folder = open_folder(&folder, part).map_err(|errno| missing(from, errno))?;
+            folder = open_left(&folder, part).map_err(|errno| missing(from, errno))?;
         }
         // Looked at before it is opened, because opening a device can set it going.
         let found = Meta::at(&folder, name).map_err(os("look at it"))?.ok_or_else(|| missing(from, Errno::NOENT))?;
@@ -77,55 +78,40 @@ impl StageFolder<'_> {
             .and_then(|()| rustix::fs::fsync(&file))
             .map_err(os("sync the staged file"))?;
         let staged = format!("{}.{}.{number}", lease.id, lease.token);
-        let stage = self.files.stage_folder()?;
-        // Known before it is there: a sync that fails in between counts.
-        self.files.stage.files().insert(staged.clone(), Durability::Making);
-        let moved = self
-            .files
-            .about_to(Act::Stage, &staged)
-            .and_then(|()| rustix::fs::renameat_with(&folder, name, stage, &*staged, RenameFlags::NOREPLACE));
-        let mut known = self.files.stage.files();
-        if let Err(errno) = moved {
-            known.remove(&staged);
-            return Err(os("stage")(errno));
-        }
-        known.entry(staged.clone()).and_modify(|known| {
-            if *known == Durability::Making {
-                *known = Durability::Open;
-            }
+        let moved = self.files.make_in_stage((from, "stage"), |stage| {
+            // Known before it is there: a sync that fails in between counts.
+            self.files.stage.files().insert(staged.clone(), Durability::Making);
+            self.files.about_to(Act::Stage, &staged)?;
+            rustix::fs::renameat_with(&folder, name, stage, &*staged, RenameFlags::NOREPLACE)
         });
+        if let Err(error) = moved {
+            self.files.stage.files().remove(&staged);
+            return Err(error);
+        }
+        self.files.stage.is_made(&staged);
         Ok(Staged { stage: format!("{}/{staged}", self.files.stage.owner), sha256, size })
     }
 }
 
 impl Drop for StageFolder<'_> {
     fn drop(&mut self) {
-        clear(&self.folder, DEPTH);
-        if let Some(all) = self.files.stage.folder()
-            && let Err(error) = rustix::fs::unlinkat(all, &*self.name, AtFlags::REMOVEDIR)
-        {
-            tracing::warn!(folder = self.name, %error, "a folder in the stage cannot be removed; it is swept later");
+        let emptied =
+            self.folder.try_clone().map_err(|e| FileError::io(&self.name, "open", &e).into()).and_then(|folder| {
+                each_leftover(folder, &self.name, true, &mut |(folder, name, ..)| {
+                    let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
+                    Ok(())
+                })
+            });
+        if let Err(error) = emptied {
+            tracing::debug!(folder = self.name, %error, "a folder in the stage cannot be emptied");
         }
-    }
-}
-
-/// Removes what is in a folder, whatever it is. What stays is swept later.
-fn clear(folder: &OwnedFd, depth: usize) {
-    let Ok(entries) = Dir::read_from(folder.as_fd()) else { return };
-    for entry in entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b"..")) {
-        let name = entry.file_name();
-        if rustix::fs::unlinkat(folder, name, AtFlags::empty()) != Err(Errno::ISDIR) {
-            continue;
+        let Some(all) = self.files.stage.folder() else { return };
+        match rustix::fs::unlinkat(&*all, &*self.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => {
+                tracing::warn!(folder = self.name, %error, "a folder in the stage cannot be removed; it is swept later");
+            }
         }
-        // A program may have taken its own rights on it away.
-        let _ = rustix::fs::chmodat(folder, name, Mode::from_raw_mode(0o700), AtFlags::empty());
-        if depth > 0
-            && let Ok(inner) =
-                rustix::fs::openat(folder, name, super::FOLDER | rustix::fs::OFlags::NOFOLLOW, Mode::empty())
-        {
-            clear(&inner, depth - 1);
-        }
-        let _ = rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR);
     }
 }
 

@@ -58,16 +58,19 @@ impl Files {
     /// to be asked afterwards.
     pub fn sync_stage(&self) -> Result<(), FileError> {
         self.stage.rounds.join(|| {
-            let Some(folder) = self.stage.folder() else { return Ok(()) };
             let is_open = |known: &Durability| *known == Durability::Open;
+            // Before the folder is asked for: if that is made anew in between, these are not in it, and are lost.
             let there: Vec<String> =
                 self.stage.files().iter().filter(|(_, known)| is_open(known)).map(|(name, _)| name.clone()).collect();
-            let answer = self.sync_folder(folder, ".jobq/stage");
+            let Some(folder) = self.stage.folder() else { return Ok(()) };
+            let answer = self.sync_folder(&folder, ".jobq/stage");
             let mut files = self.stage.files();
             match answer {
                 Ok(()) => {
                     for name in there {
-                        files.entry(name).and_modify(|known| *known = Durability::Synced);
+                        if let Some(known) = files.get_mut(&name).filter(|known| is_open(known)) {
+                            *known = Durability::Synced;
+                        }
                     }
                     Ok(())
                 }

@@ -76,7 +76,7 @@ impl Drop for StageWriter<'_> {
             && let Some(folder) = self.files.stage.folder()
         {
             self.files.stage.files().remove(&self.name);
-            remove(folder, &self.name);
+            remove(&folder, &self.name);
         }
     }
 }

@@ -3,18 +3,15 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::FOLDER;
 use super::error::FileError;
-use super::meta::Meta;
-use super::stage::open_folder;
+use super::left::{Leftover, each_leftover};
+use super::stage_own::{open_folder, open_left};
 use crate::error::Result;
 use crate::liveness;
-
-/// Folders in folders that a handler's program may have left; deeper ones stay.
-const DEPTH: usize = 32;
 
 type IsPlanned<'a> = &'a mut dyn FnMut(&str, &str) -> Result<bool>;
 
@@ -60,14 +57,16 @@ impl Sweep<'_> {
             if owner == own || is_alive(&owner, state) {
                 continue;
             }
-            let folder = match open_folder(&folders, &owner) {
+            let opened = if self.remove { open_left(&folders, &*owner) } else { open_folder(&folders, &*owner) };
+            let folder = match opened {
                 Ok(folder) => folder,
                 // Not a folder, so not an owner's; or swept by another.
                 Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => continue,
                 Err(errno) => return Err(os(errno).into()),
             };
             let before = self.litter.files;
-            self.sweep(&folder, &owner, None)?;
+            let remove = self.remove;
+            each_leftover(folder, &owner, remove, &mut |leftover| self.leftover(leftover))?;
             if self.litter.files > before && self.litter.owner.is_none() {
                 self.litter.owner = Some(owner.clone());
             }
@@ -76,33 +75,21 @@ impl Sweep<'_> {
         Ok(self.litter)
     }
 
-    /// `job`: whose folder this is; an owner's own has files and folders of many,
-    /// whose names begin with the job's id.
-    fn sweep(&mut self, folder: &OwnedFd, path: &str, job: Option<&str>) -> Result<()> {
-        let os = |errno| FileError::os(path, "sweep", errno);
-        for name in names(folder).map_err(os)? {
-            let path = format!("{path}/{name}");
-            let job = job.unwrap_or_else(|| name.split('.').next().unwrap_or(&name));
-            let Some(meta) = Meta::at(folder, &name).map_err(os)? else { continue };
-            if meta.kind() == FileType::Directory {
-                if path.matches('/').count() < DEPTH
-                    && let Ok(inner) = open_folder(folder, &name)
-                {
-                    self.sweep(&inner, &path, Some(job))?;
-                }
-                self.remove_empty(folder, &name);
-            } else if !(self.is_planned)(job, &path)? {
-                if self.remove {
-                    match rustix::fs::unlinkat(folder, &*name, AtFlags::empty()) {
-                        Ok(()) => {}
-                        Err(Errno::NOENT) => continue,
-                        Err(errno) => return Err(os(errno).into()),
-                    }
-                }
-                self.litter.files += 1;
-                self.litter.bytes += meta.stamp.size;
+    fn leftover(&mut self, (folder, name, path, meta): Leftover<'_>) -> Result<()> {
+        // Below the owner's folder, names begin with the job's id.
+        let job = path.split('/').nth(1).and_then(|name| name.split('.').next()).unwrap_or_default();
+        if (self.is_planned)(job, path)? {
+            return Ok(());
+        }
+        if self.remove {
+            match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(()),
+                Err(errno) => return Err(FileError::os(path, "sweep", errno).into()),
             }
         }
+        self.litter.files += 1;
+        self.litter.bytes += meta.stamp.size;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 
-use jobq::effects::{Act, Staged};
+use jobq::effects::{Act, Content, Expect, FileEffect, Staged};
 use rustix::io::Errno;
 
 use super::world::{Log, World, claim, lease, mode, os_error, sha};
@@ -111,4 +111,26 @@ fn discarding_takes_this_claim_and_earlier_ones_of_the_same_job() {
     files.discard(&claim("unknown", 1));
     world.files_of("owner-3").discard(&claim("j", 9));
     assert_eq!(world.staged(), left);
+}
+
+#[test]
+fn a_stage_folder_that_somebody_has_removed_is_made_again() {
+    let world = World::new();
+    let log = Log::default();
+    let files = world.files().watched(log.watch());
+    let gone = files.stage_bytes(&lease("a"), 0, b"gone").unwrap();
+    files.sync_stage().unwrap();
+    fs::remove_dir_all(world.state().join("stage")).unwrap();
+    log.take();
+    let staged = files.stage_bytes(&lease("b"), 0, b"new").unwrap();
+    let folders = log.take().into_iter().filter(|(act, _)| *act == Act::SyncFolder);
+    assert_eq!(folders.map(|(_, what)| what).collect::<Vec<_>>(), [".jobq/stage", ".jobq"], "as at first");
+    assert_eq!(world.staged(), ["owner-1/b.1.0"]);
+    files.sync_stage().unwrap();
+    let put = |staged| FileEffect::Put { path: "x".into(), content: Content::Staged(staged), expect: Expect::Any };
+    let planned = files.plan_all(vec![put(staged)]).unwrap();
+    files.confirm_staged(&planned).unwrap();
+    // What was in the old one is not there any more, however well it was synced.
+    let error = files.plan_all(vec![put(gone)]).unwrap_err();
+    assert!(!error.is_permanent() && error.message().contains("stage it anew"), "{error}");
 }

@@ -1,11 +1,14 @@
 //! What dead processes left in the stage.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
 use jobq::effects::sweep_stage;
 use jobq::liveness::OwnerLock;
+use rustix::fs::{Mode, OFlags};
 
 use super::world::{World, claim, listing};
 
@@ -101,14 +104,18 @@ fn links_in_the_stage_are_removed_and_not_followed() {
 
 /// Folders in folders without end, as a program gone wild may leave them.
 #[test]
-fn very_deep_folders_are_left_without_running_out_of_anything() {
+fn very_deep_folders_are_swept_without_running_out_of_anything() {
     let world = World::new();
-    let mut deep = world.state().join("stage/dead/j.1");
-    for _ in 0..100 {
-        deep.push("d");
+    let top = world.state().join("stage/dead/j.1");
+    fs::create_dir_all(&top).unwrap();
+    // Deeper than there are handles, and than a path can be long.
+    let mut folder = rustix::fs::open(&top, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..2100 {
+        rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+        rustix::fs::openat(&folder, "f", OFlags::CREATE, Mode::RUSR).unwrap();
+        folder = rustix::fs::openat(&folder, "d", OFlags::DIRECTORY, Mode::empty()).unwrap();
     }
-    fs::create_dir_all(&deep).unwrap();
-    fs::write(deep.join("f"), "x").unwrap();
-    assert_eq!(sweep(&world, "own", &[]), 0);
-    assert!(deep.join("f").exists());
+    fs::write(top.join(OsStr::from_bytes(b"no text \xff")), "x").unwrap();
+    assert_eq!(sweep(&world, "own", &[]), 2101);
+    assert!(!world.state().join("stage/dead").exists());
 }

@@ -88,3 +88,47 @@ fn a_path_that_another_job_holds_is_waited_for() {
     }
     assert_eq!(place.read("x.txt"), "new");
 }
+
+/// It may do so to itself, and not to those that come after it.
+#[test]
+fn a_program_that_removes_the_stage_harms_no_other_job() {
+    let place = Place::new();
+    place.handler("removes", "rm -rf \"$JOBQ_ROOT/.jobq/stage\"");
+    place.handler("puts", &format!("printf x > \"$JOBQ_STAGE/x\"\n{}", put("x", "x.txt")));
+    let worker = place.worker(&["--concurrency", "1"]);
+    place.wait_until_finished(&place.enqueue_once("removes", "{}"));
+    for (job_type, payload) in [("puts", "{}"), ("create_file", r#"{"path":"c.txt","content":"c"}"#)] {
+        let job = place.wait_until_finished(&place.enqueue_once(job_type, payload));
+        assert_eq!(job.status, Status::Completed, "{:?}", job.last_error);
+    }
+    assert_eq!((place.read("x.txt"), place.read("c.txt")), ("x".to_owned(), "c".to_owned()));
+    worker.stop();
+    place.assert_no_litter();
+}
+
+/// Whoever it runs as: root may do everything, so these run as somebody else.
+#[test]
+fn a_program_that_takes_its_own_rights_away_leaves_nothing_behind() {
+    let place = Place::new();
+    let cases = [
+        ("top", "printf x > \"$JOBQ_STAGE/x\"; chmod 000 \"$JOBQ_STAGE\"", "x"),
+        ("inner", "mkdir \"$JOBQ_STAGE/d\"; printf x > \"$JOBQ_STAGE/d/x\"; chmod 000 \"$JOBQ_STAGE/d\"", "d/x"),
+        ("all", "printf x > \"$JOBQ_STAGE/x\"; chmod 500 \"$JOBQ_STAGE/..\"", "x"),
+    ];
+    let deep = "cd \"$JOBQ_STAGE\"; i=0; while [ $i -lt 100 ]; do mkdir d; chmod 500 .; cd d; i=$((i+1)); done";
+    let ids = cases.map(|(name, script, from)| {
+        place.handler(name, &format!("{script}\n{}", put(from, &format!("{name}.txt"))));
+        place.enqueue_once(name, "{}")
+    });
+    place.handler("deep", deep);
+    let deep = place.enqueue_once("deep", "{}");
+    let output = place.as_nobody(&mut place.jobq()).args(["worker", "--drain", "--concurrency", "1"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for (id, (name, ..)) in ids.iter().zip(cases) {
+        let job = place.job(id);
+        assert_eq!(job.status, Status::Completed, "{name}: {:?}", job.last_error);
+        assert_eq!(place.read(&format!("{name}.txt")), "x");
+    }
+    assert_eq!(place.job(&deep).status, Status::Completed);
+    place.assert_no_litter();
+}

@@ -76,6 +76,18 @@ impl Place {
         command
     }
 
+    /// The place and the command are given to a user with no special rights, if this one has any.
+    pub fn as_nobody<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        use std::os::unix::process::CommandExt as _;
+        const NOBODY: u32 = 65534;
+        if !rustix::process::geteuid().is_root() {
+            return command;
+        }
+        let root = self.root().to_str().unwrap();
+        assert!(Command::new("chown").args(["-R", "65534:65534", root]).status().unwrap().success());
+        command.uid(NOBODY).gid(NOBODY)
+    }
+
     pub fn drain(&self) -> Output {
         let output = self.jobq().args(["worker", "--drain"]).output().unwrap();
         assert!(output.status.success(), "{output:?}");

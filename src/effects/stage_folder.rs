@@ -72,6 +72,10 @@ impl StageFolder<'_> {
         if meta.links != 1 {
             return Err(FileError::target(from, "in the stage has another name elsewhere; copy it instead"));
         }
+        // Rights of the worker's are not for a program to lend to whoever runs the file.
+        if meta.mode & 0o7000 != 0 {
+            rustix::fs::fchmod(&file, meta.permissions()).map_err(os("take rights from"))?;
+        }
         let (sha256, size) = copy_hashed(&file, &mut std::io::sink()).map_err(|e| FileError::io(from, "read", &e))?;
         self.files
             .about_to(Act::SyncFile, from)

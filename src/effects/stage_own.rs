@@ -59,15 +59,15 @@ impl Files {
         make: impl Fn(&OwnedFd) -> Result<T, Errno>,
     ) -> Result<T, FileError> {
         let folder = self.stage_folder()?;
-        let made = match make(&folder) {
+        let answer = match make(&folder) {
             Err(Errno::NOENT) if Meta::of(&*folder).is_ok_and(|meta| meta.links == 0) => {
                 self.leave_stage_folder(&folder);
                 make(&*self.stage_folder()?)
             }
             Err(Errno::ACCESS) if own_again(&folder).is_ok() => make(&folder),
-            made => made,
+            answer => answer,
         };
-        made.map_err(|errno| FileError::os(name, doing, errno))
+        answer.map_err(|errno| FileError::os(name, doing, errno))
     }
 
     /// What was in it is gone with it, however well it was synced.

@@ -132,3 +132,12 @@ fn a_program_that_takes_its_own_rights_away_leaves_nothing_behind() {
     assert_eq!(place.job(&deep).status, Status::Completed);
     place.assert_no_litter();
 }
+
+#[test]
+fn a_file_is_put_without_the_bits_that_lend_rights() {
+    let place = Place::new();
+    let script = "printf x > \"$JOBQ_STAGE/x\"; chmod 6755 \"$JOBQ_STAGE/x\"\n".to_owned();
+    place.handler("lends", &(script + &put("x", "x.txt")));
+    assert_eq!(place.run_once("lends", "{}").status, Status::Completed);
+    assert_eq!(place.path("x.txt").metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+}

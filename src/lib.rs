@@ -74,7 +74,7 @@ pub use error::{Error, ErrorKind, Result, printable};
 pub use handler::{Context, Ended, Handler, HandlerError, Outcome, Registry, Stop};
 pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};
-pub use new_job::{NewJob, Unique};
+pub use new_job::{MAX_TIME, NewJob, Unique};
 pub use path::normalise_path;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Keep, Payload};
 pub use program_handlers::{ListedProgram, ProgramHandlers, ProgramSettings};

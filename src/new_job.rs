@@ -11,6 +11,10 @@ use crate::payload::{Checked, DefaultKey, Hold, JobTypes, Payload, check_label, 
 use crate::retry::Backoff;
 use crate::store::{Dedup, EnqueueJob};
 
+/// The longest delay or timeout of a job, a hundred years: beyond it, sums with the
+/// present would leave the range of dates.
+pub const MAX_TIME: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
 /// Against which jobs a key is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -345,12 +349,10 @@ fn payload_key(text: &str) -> Result<String> {
 }
 
 fn to_millis(field: &str, duration: Duration) -> Result<Millis> {
-    // A hundred years: beyond it, sums with the present would leave the range of dates.
-    const MAX: u128 = 100 * 366 * 24 * 3600 * 1000;
-    match duration.as_millis() {
-        ms if ms <= MAX => Ok(Millis::try_from(ms).unwrap_or(Millis::MAX)),
-        _ => Err(Error::invalid(field, "is longer than a hundred years")),
+    if duration > MAX_TIME {
+        return Err(Error::invalid(field, "is longer than a hundred years"));
     }
+    Ok(Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX))
 }
 
 /// A ULID or UUID in its one spelling.

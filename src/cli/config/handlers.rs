@@ -1,12 +1,16 @@
 //! `[handlers.<type>]`: what is set for the jobs of one type, whoever runs them.
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use jobq::handlers::{ClaudeCode, ClaudeExtraction};
-use jobq::{Defaults, Error, JobTypes, Payload as _, ProgramSettings, Result};
+use jobq::{Defaults, Error, JobTypes, MAX_TIME, Payload as _, ProgramSettings, Result};
 use serde::Deserialize;
+
+pub(super) use check::check;
 
 use crate::cli::args::duration;
 
@@ -36,12 +40,19 @@ pub(crate) struct HandlerTable {
 }
 
 impl HandlerTable {
+    fn time(name: &str, field: &str, text: Option<&str>) -> Result<Option<Duration>> {
+        let wrong = |why: String| Error::invalid(format!("handlers.{name}.{field}"), why);
+        let Some(time) = text.map(duration).transpose().map_err(wrong)? else { return Ok(None) };
+        // No job could be queued with it.
+        if time > MAX_TIME {
+            return Err(wrong("is longer than a hundred years".to_owned()));
+        }
+        Ok(Some(time))
+    }
+
     /// Attempts, timeout and backoff on top of what the type has by itself.
     fn defaults(&self, name: &str, mut defaults: Defaults) -> Result<Defaults> {
-        let time = |field: &str, text: &Option<String>| -> Result<Option<Duration>> {
-            let parsed = text.as_deref().map(duration).transpose();
-            parsed.map_err(|e| Error::invalid(format!("handlers.{name}.{field}"), e))
-        };
+        let time = |field: &str, text: &Option<String>| Self::time(name, field, text.as_deref());
         if let Some(timeout) = time("timeout", &self.timeout)? {
             if timeout.is_zero() {
                 return Err(Error::invalid(format!("handlers.{name}.timeout"), "must be longer than zero"));
@@ -70,7 +81,6 @@ impl HandlerTable {
     }
 
     fn program(&self, name: &str) -> Result<ProgramSettings> {
-        let grace = self.grace.as_deref().map(duration).transpose();
         let usual = ProgramSettings::default();
         Ok(ProgramSettings {
             command: self.command.clone(),
@@ -79,40 +89,9 @@ impl HandlerTable {
             pass_env: self.pass_env.clone().unwrap_or_default(),
             env: self.env.clone().unwrap_or_default(),
             keep_output: self.keep_output.unwrap_or(usual.keep_output),
-            grace: grace.map_err(|e| Error::invalid(format!("handlers.{name}.grace"), e))?,
+            grace: Self::time(name, "grace", self.grace.as_deref())?,
         })
     }
-}
-
-/// Everything that can be wrong with the tables is said when they are read.
-pub(super) fn check(handlers: &Handlers) -> Result<()> {
-    let types = JobTypes::builtin();
-    for (name, table) in handlers {
-        let wrong = |field: &str, why: &str| Err(Error::invalid(format!("handlers.{name}.{field}"), why));
-        if table.concurrency == Some(0) {
-            return wrong("concurrency", "must be at least 1");
-        }
-        if table.max_attempts == Some(0) {
-            return wrong("max_attempts", "must be at least 1");
-        }
-        if table.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
-            return wrong("command", "is a list that begins with a program, as in [\"python3\", \"tools/resize.py\"]");
-        }
-        if name == ClaudeExtraction::TYPE {
-            if table.permanent_exit_codes.is_some() || table.keep_output.is_some() {
-                return wrong(
-                    "permanent_exit_codes",
-                    "and keep_output are not for Claude Code, whose answers are known",
-                );
-            }
-        } else if table.model.is_some() || table.args.is_some() || table.folder.is_some() {
-            return wrong("model", "and args and folder are for claude_extraction; a program has a command");
-        } else if types.knows(name) && table.is_about_a_program() {
-            return wrong("command", "and what else is about programs is for types that do not come with jobq");
-        }
-        table.program(name)?;
-    }
-    Ok(())
 }
 
 /// The limits among the settings.
@@ -177,6 +156,18 @@ mod tests {
             ("timeout = \"soon\"", "handlers.x.timeout"),
             ("backoff = \"x\"", "handlers.x.backoff"),
             ("grace = \"x\"", "handlers.x.grace"),
+            ("timeout = \"37000d\"", "handlers.x.timeout"),
+            ("backoff = \"37000d\"", "handlers.x.backoff"),
+            ("backoff_max = \"37000d\"", "handlers.x.backoff_max"),
+            ("grace = \"37000d\"", "handlers.x.grace"),
+            ("env = { \"\" = \"x\" }", "handlers.x.env"),
+            ("env = { \"A=B\" = \"x\" }", "handlers.x.env"),
+            ("env = { \"A\\u0000\" = \"x\" }", "handlers.x.env"),
+            ("env = { A = \"\\u0000\" }", "handlers.x.env"),
+            ("pass_env = [\"A=B\"]", "handlers.x.pass_env"),
+            ("permanent_exit_codes = [0]", "handlers.x.permanent_exit_codes"),
+            ("permanent_exit_codes = [2, 256]", "handlers.x.permanent_exit_codes"),
+            ("command = [\"a\", \"\\u0000\"]", "handlers.x.command"),
             ("command = []", "handlers.x.command"),
             ("command = \"python3\"", "config"),
         ] {

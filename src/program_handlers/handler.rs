@@ -29,7 +29,10 @@ impl ProgramHandler {
             let why = format_args!("the program of {} is gone from {}", self.job_type, self.folder.path().display());
             HandlerError::retry(why).with_code("program_missing")
         })?;
-        let key = job.idempotency_key.as_deref().filter(|key| !key.is_empty()).unwrap_or(&job.id);
+        // A key made from the payload is that of every job with this payload: the same mail of another day would be
+        // taken for one that was sent.
+        let is_given = |key: &&str| !key.is_empty() && !key.starts_with(json::DEFAULT_KEY);
+        let key = job.idempotency_key.as_deref().filter(is_given).unwrap_or(&job.id);
         let checkpoint = job.checkpoint.as_ref().map_or("", |text| text.as_str());
         Ok(self
             .folder

@@ -81,6 +81,17 @@ fn the_environment_says_which_job_it_is_and_nothing_else_of_the_worker() {
 }
 
 #[test]
+fn a_job_that_was_queued_without_a_key_is_known_by_its_id() {
+    let place = Place::new();
+    place.handler("send", "echo \"{\\\"key\\\":\\\"$JOBQ_IDEMPOTENCY_KEY\\\"}\"");
+    // The same mail on two days is sent twice.
+    for _ in 0..2 {
+        let job = place.run_once("send", r#"{"mail":"daily"}"#);
+        assert_eq!(job.result.unwrap().as_str(), format!("{{\"key\":\"{}\"}}", job.id));
+    }
+}
+
+#[test]
 fn a_program_has_no_descriptors_but_its_own() {
     let place = Place::new();
     place.executable("fds", "#!/usr/bin/env python3\nimport os\nopen('fds.txt','w').write(' '.join(f for f in sorted(os.listdir('/proc/self/fd')) if os.path.exists('/proc/self/fd/' + f)))\n");

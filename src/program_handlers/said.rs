@@ -20,6 +20,10 @@ use crate::new_job::NewJob;
 const LONGEST_LINE: usize = MAX_JSON_BYTES + (64 << 10);
 /// What is kept until the program ends, in bytes of lines.
 const MOST_KEPT: usize = 64 << 20;
+/// Of follow-up jobs, and of files: all of them go into one transaction, and others wait for it.
+const MOST_DECLARED: usize = 10_000;
+/// Characters of a progress message. It is written down each time.
+const LONGEST_MESSAGE: usize = 1_000;
 /// It comes back in a variable of the environment, and the system has a limit for those.
 const LARGEST_CHECKPOINT: usize = 96 << 10;
 
@@ -108,7 +112,9 @@ impl<'c> Said<'c> {
         }
         if let Some(percent) = line.progress {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
-            self.ctx.progress(percent.clamp(0.0, 100.0) as u8, printable(&line.message.unwrap_or_default()));
+            let percent = percent.clamp(0.0, 100.0) as u8;
+            let message: String = line.message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect();
+            self.ctx.progress(percent, printable(&message));
             return Ok(());
         }
         if let Some(value) = line.checkpoint {
@@ -134,6 +140,12 @@ impl<'c> Said<'c> {
     }
 
     fn keep(&mut self, length: usize) -> Result<(), HandlerError> {
+        if self.follow_ups.len() > MOST_DECLARED {
+            return Err(self.wrong(format_args!("is one too many: more than {MOST_DECLARED} follow-up jobs")));
+        }
+        if self.declared.len() > MOST_DECLARED {
+            return Err(self.wrong(format_args!("is one too many: more than {MOST_DECLARED} files")));
+        }
         self.kept += length;
         if self.kept > MOST_KEPT {
             return Err(self.wrong(format_args!("is one too many: more than {MOST_KEPT} bytes were declared")));

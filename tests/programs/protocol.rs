@@ -97,3 +97,20 @@ fn a_line_without_an_end_costs_no_memory() {
     place.handler("endless", "yes | tr -d '\\n' >&$JOBQ_FD");
     assert_failed(&place.run_once("endless", "{}"), &["protocol_error", "longer than"]);
 }
+
+#[test]
+fn what_can_be_declared_has_a_bound_and_so_has_a_message() {
+    let place = Place::new();
+    let lines = |line: &str, number: usize| format!("yes '{line}' | head -n {number} >&$JOBQ_FD || true");
+    for (kind, line) in [("follow-up jobs", r#"{"enqueue":{"type":"t","payload":{}}}"#), ("files", r#"{"remove":"a"}"#)]
+    {
+        place.handler("declares", &format!("{}\nsleep 1000", lines(line, 10_001)));
+        let job = place.run_once("declares", &format!("{{\"kind\":\"{kind}\"}}"));
+        assert_failed(&job, &["protocol_error", "line 10001", "10000", kind]);
+    }
+    place.handler("talks", "printf '{\"progress\":1,\"message\":\"%0100000d\"}\\n' 7 >&$JOBQ_FD");
+    let job = place.run_once("talks", "{}");
+    let events = place.queue.events(&EventQuery { job_id: Some(job.id), limit: 100, ..EventQuery::default() }).unwrap();
+    let told = events.iter().find(|event| event.event_type == "progress").unwrap();
+    assert_eq!(told.data.as_ref().unwrap().as_str(), format!(r#"{{"percent":1,"message":"{}"}}"#, "0".repeat(1000)));
+}

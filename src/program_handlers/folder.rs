@@ -88,12 +88,14 @@ impl Folder {
     /// Something is there that looks as if it was meant to be a handler.
     fn why_none(&self, name: &str) -> Option<String> {
         let path = self.path.join(name);
-        let metadata = std::fs::metadata(&path).ok()?;
-        Some(if metadata.is_file() {
-            format!("{} is not executable; `chmod +x` makes it so", path.display())
-        } else {
-            format!("{} is not a file", path.display())
-        })
+        std::fs::symlink_metadata(&path).ok()?;
+        let why = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => "is not executable; `chmod +x` makes it so".to_owned(),
+            Ok(_) => "is not a file".to_owned(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => "is a link to nothing".to_owned(),
+            Err(e) => format!("cannot be looked at: {e}"),
+        };
+        Some(format!("{} {why}", path.display()))
     }
 
     /// Every name that the folder or the settings have.

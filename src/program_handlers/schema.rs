@@ -1,8 +1,10 @@
 //! `<type>.schema.json`: a JSON Schema that the payloads of a type must meet.
 
+use std::fs::Metadata;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -12,26 +14,50 @@ use crate::error::{Error, Result, printable};
 /// A schema file larger than this is a mistake.
 const MOST_BYTES: u64 = 4 << 20;
 
+/// What changes when a file does, or another takes its place.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    inode: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.size(),
+            inode: metadata.ino(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
 /// A schema as it was read.
 pub(super) struct Schema {
     path: PathBuf,
-    stamp: (SystemTime, u64),
+    /// None if there is nothing to go by.
+    stamp: Option<Stamp>,
     /// Or why it cannot be used.
     validator: std::result::Result<Validator, String>,
 }
 
 impl Schema {
-    /// What is there now; `known` if that is still so.
+    /// What is there now; `known` if that is still so. A thing of that name which
+    /// cannot be read is not the same as none: somebody wants payloads to be judged.
     pub(super) fn at(path: &Path, known: Option<Arc<Self>>) -> Option<Arc<Self>> {
-        let metadata = std::fs::metadata(path).ok()?;
-        let stamp = (metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len());
-        if let Some(known) = known.filter(|known| known.stamp == stamp) {
+        std::fs::symlink_metadata(path).ok()?;
+        let metadata = std::fs::metadata(path);
+        let stamp = metadata.as_ref().ok().map(Stamp::of);
+        if let Some(known) = known.filter(|known| stamp.is_some() && known.stamp == stamp) {
             return Some(known);
         }
-        let validator = if metadata.len() > MOST_BYTES {
-            Err(format!("is larger than {MOST_BYTES} bytes"))
-        } else {
-            std::fs::read_to_string(path).map_err(|e| format!("cannot be read: {e}")).and_then(|text| compile(&text))
+        let validator = match metadata {
+            Ok(metadata) if !metadata.is_file() => Err("is not a file".to_owned()),
+            Ok(_) => read(path).and_then(|text| compile(&text)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err("is a link to nothing".to_owned()),
+            Err(e) => Err(format!("cannot be read: {e}")),
         };
         Some(Arc::new(Self { path: path.to_owned(), stamp, validator }))
     }
@@ -54,13 +80,27 @@ impl Schema {
         let payload: Value =
             crate::json::parse(text).map_err(|e| Error::invalid("payload", format_args!("is not JSON: {e}")))?;
         let Err(error) = validator.validate(&payload) else { return Ok(()) };
-        let more = validator.iter_errors(&payload).skip(1).take(100).count();
         let place = error.instance_path().to_string();
         let place = if place.is_empty() { String::new() } else { format!("at {place}: ") };
-        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        let what = format!("does not meet its schema: {place}{}{more}", error.masked());
+        let what = format!("does not meet its schema: {place}{}", error.masked());
         Err(Error::invalid("payload", printable(&what)))
     }
+}
+
+fn read(path: &Path) -> std::result::Result<String, String> {
+    let cannot = |e| format!("cannot be read: {e}");
+    // It may have become something else meanwhile, and opening that must not wait for anybody.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::File::options().read(true).custom_flags(nonblocking).open(path).map_err(cannot)?;
+    if !file.metadata().map_err(cannot)?.is_file() {
+        return Err("is not a file".to_owned());
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(format!("is larger than {MOST_BYTES} bytes"));
+    }
+    Ok(text)
 }
 
 fn compile(text: &str) -> std::result::Result<Validator, String> {
@@ -84,7 +124,7 @@ mod tests {
         let schema = schema(r#"{"type":"object","required":["a"],"properties":{"a":{"items":{"type":"integer"}}}}"#);
         schema.check(r#"{"a":[1,2]}"#).unwrap();
         let error = schema.check(r#"{"a":[1,"a secret","another"]}"#).unwrap_err().to_string();
-        assert!(error.contains("/a/1") && error.contains("integer") && error.contains("1 more"), "{error}");
+        assert!(error.contains("/a/1") && error.contains("integer"), "{error}");
         assert!(!error.contains("secret"), "{error}");
         let error = schema.check("{}").unwrap_err().to_string();
         assert!(error.contains("\"a\""), "{error}");
@@ -98,5 +138,20 @@ mod tests {
             let error = schema.check("{}").unwrap_err();
             assert_eq!(error.field(), Some("schema"), "{error}");
         }
+    }
+
+    #[test]
+    fn another_file_in_its_place_is_seen_even_if_it_looks_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["x.schema.json", "other"].map(|name| folder.path().join(name));
+        std::fs::write(&path, r#"{"type":"object"}"#).unwrap();
+        let known = Schema::at(&path, None).unwrap();
+        assert!(Arc::ptr_eq(&known, &Schema::at(&path, Some(Arc::clone(&known))).unwrap()));
+        std::fs::write(&other, r#"{"type":"string"}"#).unwrap();
+        let modified = path.metadata().unwrap().modified().unwrap();
+        std::fs::File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        let now = Schema::at(&path, Some(known)).unwrap();
+        assert!(now.check("{}").is_err());
     }
 }

@@ -71,6 +71,38 @@ fn what_cannot_be_used_is_listed_with_the_reason() {
     assert!(!q.ok(&["handlers"]).contains("edited"), "that is an editor's");
 }
 
+/// None of these hangs anybody, or is taken for "no schema".
+#[test]
+fn schemas_and_handlers_that_are_no_files_are_listed_and_refuse() {
+    let q = with_settings("");
+    let place = |name: &str| q.path().join(".jobq/handlers").join(name);
+    put(&q, "linked", "#!/bin/sh\n", 0o755);
+    std::os::unix::fs::symlink("/no/such/file", place("linked.schema.json")).unwrap();
+    std::os::unix::fs::symlink("/no/such/file", place("gone")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", place("endless.schema.json")).unwrap();
+    std::fs::create_dir(place("folder.schema.json")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(place("pipe.schema.json")).status().unwrap().success());
+    for (name, word) in [
+        ("linked", "linked.schema.json is a link to nothing"),
+        ("gone", "gone is a link to nothing"),
+        ("endless", "is not a file"),
+        ("folder", "is not a file"),
+        ("pipe", "is not a file"),
+    ] {
+        let one = listed(&q, name);
+        assert!(one["problem"].as_str().unwrap().contains(word), "{one}");
+        assert_eq!(one["runs"], json!(false), "{one}");
+        if name != "gone" {
+            let said = q.run(&["enqueue", name, "{}"]);
+            assert!(said.code == 2 && said.stderr.contains(word), "{}", said.stderr);
+        }
+    }
+    // Nor is another type's job any business of theirs.
+    let id = q.enqueue(&["create_file", r#"{"path":"a.txt","content":"a"}"#]);
+    q.ok(&["worker", "--drain"]);
+    assert_eq!(q.json(&["show", &id])[0]["status"], json!("completed"));
+}
+
 #[test]
 fn a_program_runs_as_the_settings_say() {
     let q = with_settings(

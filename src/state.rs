@@ -102,7 +102,7 @@ pub enum Verb {
     Complete,
     /// Give up.
     Fail,
-    /// Back to pending after a failed attempt.
+    /// Back to pending after a failed attempt; given back if it pauses the type.
     Reschedule,
     /// Back to pending, the attempt given back.
     Release,

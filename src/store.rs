@@ -170,7 +170,8 @@ pub trait Store: Send + Sync {
         Ok(answers.into_iter().map(|answer| answer.map(Settled::ending)).collect())
     }
 
-    /// Back to pending after a failed attempt, to run again after `delay`.
+    /// Back to pending after a failed attempt, to run again after `delay`. The attempt
+    /// is given back if the failure pauses the type.
     fn reschedule(&self, lease: Lease, failure: Failure, delay: Duration) -> Result<Ending> {
         self.one(lease, Step::Reschedule { failure, delay }).map(Settled::ending)
     }

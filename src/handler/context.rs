@@ -37,6 +37,8 @@ impl Context {
         programs: Option<Arc<Link>>,
         shutting_down: Arc<AtomicBool>,
     ) -> Self {
+        // Attempts that pause their type do not count; the token does.
+        let claims = u32::try_from(run.lease.token).unwrap_or(u32::MAX);
         Self {
             run,
             queue,
@@ -46,7 +48,7 @@ impl Context {
             attempt: job.attempts,
             correlation_id: job.correlation_id.clone(),
             checkpoint: job.checkpoint.as_ref().map(|text| text.as_str().to_owned()),
-            backoff: job.backoff().delay(job.attempts, fastrand::f64()),
+            backoff: job.backoff().delay(claims, fastrand::f64()),
         }
     }
 
@@ -62,7 +64,9 @@ impl Context {
         self.attempt
     }
 
-    /// How long the job would usually wait before another attempt.
+    /// A wait that fits how often the job has been tried: the job's backoff, doubled
+    /// each time it was claimed and never more than its longest. For a pause of the
+    /// type, say, by a service that does not tell how long it wants to be left alone.
     #[must_use]
     pub fn backoff(&self) -> Duration {
         self.backoff

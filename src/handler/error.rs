@@ -87,16 +87,21 @@ impl HandlerError {
     }
 
     /// No job of this type is claimed for that long, by any worker of the database:
-    /// the others would only hear the same. An hour at most; what is longer is
+    /// the others would only hear the same. A week at most; what is longer is
     /// cut, and a pause that is there and longer stays as it is. What runs goes on,
     /// and what is decided is applied.
+    ///
+    /// An attempt that is to be retried does not count then: the job was told to
+    /// wait, however often, and comes back with as many attempts as before. It needs
+    /// no [`after`](Self::after): the pause keeps it back, and whoever ends the pause
+    /// early lets it go on. A permanent error fails the job all the same.
     ///
     /// ```
     /// use std::time::Duration;
     /// use jobq::HandlerError;
     /// // The service has answered 429, and to come back in a minute.
     /// let wait = Duration::from_secs(60);
-    /// let error = HandlerError::retry("too many requests").with_code("rate_limited").after(wait).pausing_type(wait);
+    /// let error = HandlerError::retry("too many requests").with_code("rate_limited").pausing_type(wait);
     /// assert_eq!(error.type_pause(), Some(wait));
     /// ```
     #[must_use]

@@ -211,7 +211,8 @@ impl Failure {
         self
     }
 
-    /// The same, pausing the job's type for that long.
+    /// The same, pausing the job's type for that long. When the job is rescheduled with
+    /// it, the attempt does not count.
     #[must_use]
     pub fn pausing_type(mut self, pause: Duration) -> Self {
         self.pause = Some(pause.min(LONGEST_PAUSE));

@@ -31,9 +31,9 @@ fn paused_until<H: Harness>(world: &World<H>) -> Option<String> {
 
 /// A world in which notes are paused for that long by a job that has ended since.
 fn paused<H: Harness>(millis: Millis) -> World<H> {
-    let world = World::new();
-    let lease = world.running(note("first").max_attempts(1));
-    assert_eq!(pause(&world, &lease, millis), Ending::Failed);
+    let world = World::<H>::new();
+    let lease = world.running(note("first"));
+    assert_eq!(world.store.fail(lease, pausing(millis)).unwrap(), Ending::Done);
     world
 }
 
@@ -57,10 +57,9 @@ pub fn a_paused_type_is_not_claimed_until_its_pause_is_over<H: Harness>() {
 }
 
 pub fn a_pause_is_written_with_the_end_of_any_kind<H: Harness>() {
-    for ending in [Ending::Done, Ending::Failed, Ending::Cancelled] {
+    for ending in [Ending::Done, Ending::Cancelled] {
         let world = World::<H>::new();
-        let attempts = if ending == Ending::Failed { 1 } else { 3 };
-        let lease = world.running(note("job").max_attempts(attempts));
+        let lease = world.running(note("job"));
         if ending == Ending::Cancelled {
             world.cancel("job");
         }
@@ -77,6 +76,31 @@ pub fn a_pause_is_written_with_the_end_of_any_kind<H: Harness>() {
     world.clock.advance(1_000);
     world.unchanged("the same end again", || world.store.fail(lease, pausing(60_000)).unwrap());
     assert_eq!(paused_until(&world), Some(until));
+}
+
+pub fn an_attempt_that_pauses_its_type_does_not_count<H: Harness>() {
+    let world = World::<H>::new();
+    let mut lease = world.running(note("job").max_attempts(1));
+    for token in 2..=5 {
+        assert_eq!(pause(&world, &lease, 5_000), Ending::Done, "although it was the last one");
+        let job = world.get("job");
+        assert_eq!((job.status, job.attempts, job.token), (Status::Pending, 0, token - 1));
+        assert_eq!(job.last_error.as_deref(), Some("rate_limited: too many requests"));
+        world.clock.advance(5_000);
+        lease = world.claim_only("job");
+        assert_eq!(lease.token, token, "a token is never given back");
+    }
+    assert_eq!(pause(&world, &lease, 0), Ending::Failed, "a pause of no time is none");
+}
+
+/// A claim that is given back has not run; this one has.
+pub fn a_job_that_paused_its_type_has_run_all_the_same<H: Harness>() {
+    let world = World::<H>::new();
+    let failed = world.running(note("earlier").holds(&["lane"]));
+    world.store.fail(failed, Failure::new("x", "y")).unwrap();
+    let lease = world.running(note("later").holds(&["lane"]));
+    pause(&world, &lease, 5_000);
+    assert_eq!(kind(world.store.retry("earlier")), jobq::ErrorKind::WrongState);
 }
 
 pub fn a_longer_pause_is_never_shortened<H: Harness>() {
@@ -110,13 +134,14 @@ pub fn a_pause_can_be_ended<H: Harness>() {
 
 pub fn a_pause_that_begins_later_because_the_clock_was_set_back_is_not_believed<H: Harness>() {
     let world = World::<H>::new();
-    let leases: Vec<Lease> = ["a", "b"].iter().map(|id| world.running(note(id).max_attempts(1))).collect();
-    pause(&world, &leases[0], HOUR);
+    let leases: Vec<Lease> = ["a", "b"].iter().map(|id| world.running(note(id))).collect();
+    let fail = |n: usize, millis| world.store.fail(leases[n].clone(), pausing(millis)).unwrap();
+    fail(0, HOUR);
     world.add(note("note"));
     world.clock.advance(-1);
     assert!(look(&world).claimable && paused_until(&world).is_none());
     assert_eq!(world.get("note").blocked, None);
-    pause(&world, &leases[1], 1_000);
+    fail(1, 1_000);
     assert_eq!(paused_until(&world), Some(rfc3339(world.now() + 1_000)), "a shorter one takes its place");
     world.clock.advance(-HOUR);
     assert_eq!(world.claim(10), ["note"]);

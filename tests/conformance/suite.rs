@@ -252,6 +252,8 @@ macro_rules! conformance {
                 pauses:
                     a_paused_type_is_not_claimed_until_its_pause_is_over
                     a_pause_is_written_with_the_end_of_any_kind
+                    an_attempt_that_pauses_its_type_does_not_count
+                    a_job_that_paused_its_type_has_run_all_the_same
                     a_longer_pause_is_never_shortened
                     a_pause_is_a_week_at_most a_pause_can_be_ended
                     a_pause_that_begins_later_because_the_clock_was_set_back_is_not_believed

@@ -6,7 +6,7 @@ use jobq::{ErrorKind, Gate, Status};
 
 use crate::op::{Answer, HOLD_KEYS, JobNo, LeaseRef, Op, Request, TYPES};
 
-/// An hour: a pause that ends later than that is not believed.
+/// A week: what is longer is cut.
 pub const LONGEST_PAUSE: i64 = 7 * 86_400_000;
 
 /// When a type is paused.
@@ -86,7 +86,7 @@ pub struct Run {
     pub order: u64,
     pub keys: Vec<u8>,
     pub ended_moment: Option<u64>,
-    /// False when the attempt was given back: as if it had never started.
+    /// False when the claim was given back: as if it had never started.
     pub counts: bool,
 }
 

@@ -148,11 +148,13 @@ impl Reference {
             self.end(at, Status::Cancelled);
             return Ok(Ending::Cancelled);
         }
-        if job.attempts >= job.max_attempts {
+        if pause.is_none() && job.attempts >= job.max_attempts {
             self.end(at, Status::Failed);
             return Ok(Ending::Failed);
         }
         job.tell("rescheduled");
+        // It was told to wait: it has run, but that does not count as an attempt.
+        job.attempts -= u32::from(pause.is_some());
         job.run_at = Some(self.now + delay);
         job.backoff_max = job.backoff_max.max(delay);
         self.back_to_pending(at, true);

@@ -37,8 +37,10 @@ pub enum Deed {
     /// Fails, to be repeated, if this is an attempt before that one.
     RetryBefore(u32),
     Permanent,
-    /// Fails and pauses its type for so many milliseconds, if this is an attempt before that one.
-    PauseTypeBefore(u32, u64),
+    /// Fails and pauses its type for so many milliseconds; the next time it goes on.
+    PauseTypeOnce(u64),
+    /// Fails that many times and pauses its type each time, for as long as its context says.
+    PauseTypeByBackoff(u32),
     /// Fails and leaves this, if this is an attempt before that one.
     LeaveBefore(u32, serde_json::Value),
     Checkpoint(u64),
@@ -104,6 +106,18 @@ impl Actor {
     fn note(&self, words: std::fmt::Arguments<'_>) {
         note(&self.log, &words.to_string());
     }
+
+    /// That many times. Such attempts do not count, so the checkpoint does.
+    fn pause(&self, ctx: &Context, times: u32, pause: Duration) -> Result<(), HandlerError> {
+        let before: u32 = ctx.last_checkpoint()?.unwrap_or(0);
+        if before >= times {
+            return Ok(());
+        }
+        ctx.checkpoint(&(before + 1))?;
+        self.note(format_args!("pause {} {}", ctx.job_id(), pause.as_micros()));
+        let error = HandlerError::retry("the service says so").with_code("wait").after(Duration::ZERO);
+        Err(error.pausing_type(pause))
+    }
 }
 
 /// One line, in one write: processes share the log.
@@ -148,10 +162,8 @@ impl Handler for Actor {
                 Deed::RetryBefore(attempt) if ctx.attempt() < attempt => {
                     return Err(HandlerError::retry("not yet").with_code("not_yet"));
                 }
-                Deed::PauseTypeBefore(attempt, millis) if ctx.attempt() < attempt => {
-                    let error = HandlerError::retry("the service says so").with_code("wait").after(Duration::ZERO);
-                    return Err(error.pausing_type(Duration::from_millis(millis)));
-                }
+                Deed::PauseTypeOnce(millis) => self.pause(ctx, 1, Duration::from_millis(millis))?,
+                Deed::PauseTypeByBackoff(times) => self.pause(ctx, times, ctx.backoff())?,
                 Deed::LeaveBefore(attempt, left) if ctx.attempt() < attempt => {
                     let error = HandlerError::retry("it cannot be used").with_code("useless").after(Duration::ZERO);
                     return Err(error.with_result(left));
@@ -179,7 +191,6 @@ impl Handler for Actor {
                 }
                 Deed::AbortBefore(_)
                 | Deed::RetryBefore(_)
-                | Deed::PauseTypeBefore(..)
                 | Deed::LeaveBefore(..)
                 | Deed::HooksPanic
                 | Deed::HooksFail

@@ -98,9 +98,10 @@ fn the_place_of_a_dead_worker_is_free_again() {
 #[test]
 fn a_pause_holds_for_all_workers_and_a_drain_does_not_wait_for_it() {
     let world = World::new();
-    let limited = world.enqueue(act([Deed::PauseTypeBefore(9, HOUR_MS)]).max_attempts(1));
+    let limited = world.enqueue(act([Deed::PauseTypeOnce(HOUR_MS)]).max_attempts(1));
     let mut one = Process::start(&Setup { poll_ms: NO_POLL, ..world.setup("one") });
-    assert_eq!(world.ended(&limited).status, Status::Failed);
+    until("the type is paused", || world.events(&limited).iter().any(|event| event == "rescheduled"));
+    assert_eq!(world.queue.get(&limited).unwrap().attempts, 0, "what is told to wait does not count");
     let waits = world.enqueue(act([]).priority(9));
     let file = |name: &str| NewJob::raw("create_file", format!(r#"{{"path":"{name}.txt","content":""}}"#));
     // The worker that asked for it, and then one that comes later, go on with what is not paused.
@@ -123,7 +124,7 @@ fn workers_wake_when_a_pause_is_over() {
         worker.hear("started");
         worker
     });
-    let limited = world.enqueue(act([Deed::PauseTypeBefore(2, PAUSE_MS)]));
+    let limited = world.enqueue(act([Deed::PauseTypeOnce(PAUSE_MS)]));
     until("the type is paused", || !world.events(&limited).iter().all(|event| event != "rescheduled"));
     let other = world.enqueue(act([]));
     world.completed(&limited);
@@ -133,6 +134,22 @@ fn workers_wake_when_a_pause_is_over() {
     assert!(at("claimed") - at("rescheduled") >= i64::try_from(PAUSE_MS).unwrap(), "not before it was over");
     for worker in &mut workers {
         worker.stop();
+    }
+}
+
+/// For a service that does not say how long it wants to be left alone.
+#[test]
+fn pauses_by_the_backoff_grow_although_no_attempt_counts() {
+    let world = World::new();
+    let backoff = jobq::Backoff { base_ms: 8, max_ms: 32 };
+    let id = world.enqueue(act([Deed::PauseTypeByBackoff(4)]).max_attempts(1).backoff(backoff));
+    let mut worker = Process::start(&world.setup("worker"));
+    assert_eq!(world.completed(&id).attempts, 1);
+    worker.stop();
+    let log = std::fs::read_to_string(world.outside("log")).unwrap();
+    let pauses = log.lines().filter_map(|line| line.strip_prefix("pause ")?.rsplit_once(' ')?.1.parse::<u64>().ok());
+    for (pause, millis) in pauses.zip([8, 16, 32, 32]) {
+        assert!((millis * 500..=millis * 1_000).contains(&pause), "{pause} µs instead of {millis} ms\n{log}");
     }
 }
 
@@ -175,7 +192,8 @@ fn what_a_handler_says_when_its_time_is_over_is_heard() {
     let world = World::new();
     let id = world.enqueue(act([Deed::UntilToldThenComplain]).timeout(Duration::from_millis(50)).max_attempts(1));
     let mut worker = Process::start(&world.setup("worker"));
-    let job = world.ended(&id);
+    until("it has complained", || world.events(&id).iter().any(|event| event == "rescheduled"));
+    let job = world.queue.get(&id).unwrap();
     worker.stop();
     assert!(job.last_error.unwrap().starts_with("job_timeout: "));
     assert_eq!(job.result.unwrap().as_str(), "\"half an answer\"");

@@ -43,7 +43,8 @@ fn a_handler_that_calls_its_timeout_something_else_has_still_timed_out() {
     let world = World::new();
     let id = world.enqueue(act([Deed::UntilToldThenComplain]).timeout(Duration::from_millis(50)).max_attempts(1));
     let mut worker = Process::start(&world.setup("worker"));
-    let error = world.ended(&id).last_error.unwrap();
+    worker.hear(&format!("rescheduled {id} 1"));
+    let error = world.queue.get(&id).unwrap().last_error.unwrap();
     assert!(error.starts_with("job_timeout") && error.contains("complaint"), "{error}");
     worker.stop();
 }

@@ -73,6 +73,7 @@ fn take_back(tx: &Tx<'_>, lease: &Lease, started: Started, from: &str, done: &mu
     }
     let back = Back {
         attempts: if started == Started::No { held.attempts.saturating_sub(1) } else { held.attempts },
+        has_run: started != Started::No,
         run_at: held.run_at,
         backoff_max: held.backoff_max,
         last_error: (started != Started::No).then(|| format!("worker_lost: worker {from} was lost")),

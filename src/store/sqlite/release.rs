@@ -15,6 +15,7 @@ pub(super) fn release(tx: &Tx<'_>, lease: &Lease) -> Result<Ending> {
     }
     let back = Back {
         attempts: held.attempts.saturating_sub(1),
+        has_run: false,
         run_at: held.run_at,
         backoff_max: held.backoff_max,
         last_error: None,

@@ -1,5 +1,8 @@
 //! Back to pending after a failed attempt. With the attempts used up the job
 //! fails instead; with a cancel waiting it is cancelled.
+//!
+//! An attempt that pauses its type does not count: it was told to wait, and if that
+//! used attempts up, an hour of a service's limits would fail all that is queued.
 
 use rusqlite::params;
 
@@ -20,7 +23,9 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    if held.attempts >= held.max_attempts {
+    // A pause that is over at once keeps nobody back: without counting it would go on for ever.
+    let counts = paused.is_none_or(|until| until <= tx.now);
+    if counts && held.attempts >= held.max_attempts {
         lease::end(tx, lease, &held, End::failed_and_paused(failure, paused))?;
         return Ok(Ending::Failed);
     }
@@ -28,7 +33,8 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
     let mut data = pauses::told(failure, paused);
     data["run_at"] = crate::clock::rfc3339(run_at).into();
     let back = Back {
-        attempts: held.attempts,
+        attempts: if counts { held.attempts } else { held.attempts.saturating_sub(1) },
+        has_run: true,
         run_at: Some(run_at),
         // A longer wait than the policy's longest must not look like a clock that jumped.
         backoff_max: held.backoff_max.max(delay),
@@ -43,6 +49,8 @@ pub(super) fn reschedule(tx: &Tx<'_>, lease: &Lease, failure: &Failure, delay: M
 /// A claimed job on its way back to pending.
 pub(super) struct Back<'a> {
     pub(super) attempts: u32,
+    /// Whether it may have done something, whether or not that counts as an attempt.
+    pub(super) has_run: bool,
     pub(super) run_at: Option<Millis>,
     pub(super) backoff_max: Millis,
     pub(super) last_error: Option<String>,
@@ -53,8 +61,7 @@ pub(super) struct Back<'a> {
 /// The one way back: reschedule, release and reclaim differ in what they say.
 pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back<'_>) -> Result<()> {
     gates::set_active(tx, lease.seq, &held.holds, false)?;
-    if back.attempts == held.attempts {
-        // The attempt counts, so the job has run.
+    if back.has_run {
         gates::close_retries(tx, lease.seq, &lease.id, &held.holds)?;
     }
     let waiter =

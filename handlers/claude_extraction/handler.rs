@@ -170,12 +170,13 @@ fn failed(ctx: &Context, failure: Failure, before: f64) -> HandlerError {
         // If that fails, too, why the attempt failed is still what is to be told.
         let _ = ctx.checkpoint(&Checkpoint { spent_usd });
     }
-    // All others would hear the same: the type waits, for the time that was said or as this job would.
+    // All others would hear the same: the type waits, for the time that was said or as this job would. The pause
+    // alone keeps the job back, so that it goes on when someone ends it.
     let pause = failure.pause.or_else(|| (failure.code == RATE_LIMITED).then(|| ctx.backoff()));
     let kind = if failure.permanent { HandlerError::permanent } else { HandlerError::retry };
     let mut error = kind(failure.message).with_code(failure.code);
     if let Some(pause) = pause {
-        error = error.after(pause).pausing_type(pause);
+        error = error.pausing_type(pause);
     }
     let mut result = serde_json::Map::new();
     if let Some(mut raw) = failure.raw {

@@ -52,6 +52,24 @@ fn a_limit_pauses_the_type_for_the_time_it_says() {
     assert_eq!(status(&file), Status::Completed, "others go on");
 }
 
+/// However long a limit lasts, it uses no attempts up, and who ends its pause lets the jobs go on.
+#[test]
+fn a_limit_costs_no_attempt_and_is_over_when_someone_says_so() {
+    let world = World::new("limited limited limited success");
+    let at_once = jobq::Backoff { base_ms: 0, max_ms: 0 };
+    let id = world.enqueue(NewJob::of(&ask("one?")).max_attempts(1).backoff(at_once));
+    for _ in 0..3 {
+        world.drain();
+        let job = world.queue.get(&id).unwrap();
+        assert_eq!((job.status, job.attempts), (Status::Pending, 0), "{:?}", job.last_error);
+        assert!(world.command(&["handlers", "--resume", "claude_extraction"]).output().unwrap().status.success());
+    }
+    world.drain();
+    let job = world.queue.get(&id).unwrap();
+    assert_eq!((job.status, job.attempts), (Status::Completed, 1), "{:?}", job.last_error);
+    assert_eq!(world.calls().len(), 4);
+}
+
 #[test]
 fn output_without_end_does_not_hide_the_answer() {
     let world = World::new("huge");

@@ -51,7 +51,7 @@ impl Answer {
         let status = |value: &Value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
         Some(Self {
             subtype: text("subtype"),
-            is_error: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+            is_error: value.get("is_error").is_some_and(says_yes),
             result: text("result"),
             session_id: text("session_id"),
             // Sums are made of it: what is no sum of money is none.
@@ -66,6 +66,17 @@ impl Answer {
     /// Also says so without `is_error`: out of turns, for one.
     pub(super) fn has_failed(&self) -> bool {
         self.is_error || self.subtype.as_ref().is_some_and(|subtype| subtype.starts_with("error"))
+    }
+}
+
+/// Whoever says in any other way that it is an error must not be taken for an answer.
+fn says_yes(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(yes) => *yes,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(word) => !matches!(word.trim().to_lowercase().as_str(), "" | "false" | "no" | "0"),
+        Value::Array(_) | Value::Object(_) => true,
     }
 }
 
@@ -129,5 +140,18 @@ mod tests {
         assert!(failed(r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#));
         assert!(failed(r#"{"type":"result","subtype":"success","is_error":true}"#));
         assert!(!failed(DONE));
+        for (word, is_error) in [
+            ("\"true\"", true),
+            ("\"yes\"", true),
+            ("1", true),
+            ("{\"message\":\"x\"}", true),
+            ("null", false),
+            ("0", false),
+            ("\"false\"", false),
+            ("\"\"", false),
+        ] {
+            let text = format!(r#"{{"type":"result","is_error":{word},"result":"API Error: 500"}}"#);
+            assert_eq!(failed(&text), is_error, "{word}");
+        }
     }
 }

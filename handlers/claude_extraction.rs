@@ -2,11 +2,13 @@
 //! file.
 
 mod answer;
+mod echo;
 mod excerpt;
 mod handler;
 mod json_text;
 mod judge;
 mod trouble;
+mod wait;
 
 use serde::{Deserialize, Serialize};
 

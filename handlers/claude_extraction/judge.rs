@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Format;
 use super::answer::Answer;
-use super::excerpt::{excerpt, without_prompt};
+use super::echo::without_prompt;
+use super::excerpt::excerpt;
 use super::json_text::json_in;
 use super::trouble::Trouble;
 
@@ -74,11 +75,11 @@ fn usable(mut answer: Answer, format: Format) -> Result<Accepted, Failure> {
 /// It says itself that it failed, or its exit code does.
 fn failed(printed: &Printed<'_>, answer: &Answer, prompt: &str, now: u64) -> Failure {
     let stderr = String::from_utf8_lossy(printed.stderr);
-    // Only what is said about a failure tells its kind: an answer may be about rate limits.
+    // Only what is said about a failure tells its kind: an answer may be about rate limits, and so may the prompt.
     let said = if answer.has_failed() { answer.result.as_deref().unwrap_or_default() } else { "" };
     let kind = if answer.has_failed() { answer.subtype.as_deref().filter(|s| *s != "success") } else { None };
-    let all = format!("{said}\n{}\n{stderr}", kind.unwrap_or_default());
-    let trouble = Trouble::of(answer.api_error_status, &all);
+    let all = without_prompt(&format!("{said}\n{}\n{stderr}", kind.unwrap_or_default()), prompt).text;
+    let trouble = Trouble::of(answer.api_error_status, &all, prompt);
     let status = answer.api_error_status.map(|status| format!(" (API status {status})")).unwrap_or_default();
     let parts = [kind.unwrap_or_default(), printed.went_wrong.as_deref().unwrap_or_default(), said, &stderr];
     let parts = parts.map(|part| excerpt(part, prompt));
@@ -98,8 +99,8 @@ fn no_answer(printed: &Printed<'_>, stdout: &str, prompt: &str, now: u64) -> Fai
     let stderr = String::from_utf8_lossy(printed.stderr);
     // What looks like JSON is a part of an answer, which may be about any kind of trouble; so may the prompt.
     let plain = if stdout.contains('{') { "" } else { stdout };
-    let said = without_prompt(&format!("{plain}\n{stderr}"), prompt);
-    let trouble = if printed.went_wrong.is_some() { Trouble::of(None, &said) } else { Trouble::Unknown };
+    let said = without_prompt(&format!("{plain}\n{stderr}"), prompt).text;
+    let trouble = if printed.went_wrong.is_some() { Trouble::of(None, &said, prompt) } else { Trouble::Unknown };
     let what = match stdout.trim() {
         "" => "nothing".to_owned(),
         text => {
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     const NOW: u64 = 1_760_000_000;
-    const PROMPT: &str = "What follows for authentication?";
+    const PROMPT: &str = "What follows from 'authentication failed: 401'?";
 
     fn judged(stdout: &str, stderr: &str, exit: Option<&str>, format: Format) -> Result<Accepted, Failure> {
         let went_wrong = exit.map(str::to_owned);
@@ -182,6 +183,9 @@ mod tests {
             ("authentication".into(), "", None, "no_answer", false),
             (format!("{{\"half\": \"{PROMPT} authentication"), "", Some("signal 9"), "no_answer", false),
             (PROMPT.into(), PROMPT, Some("exit code 1"), "no_answer", false),
+            (error(None, &format!("while answering: {PROMPT}")), PROMPT, Some("exit code 1"), "claude_failed", false),
+            (error(None, "failed"), "update check: HTTP 404", Some("exit code 1"), "claude_failed", false),
+            (error(None, "API Error: 404 no such model"), "", Some("exit code 1"), "bad_request", true),
         ] {
             let failure = judged(&stdout, stderr, exit, Format::Text).unwrap_err();
             assert_eq!((failure.code, failure.permanent), (code, permanent), "{stdout} {stderr} {exit:?}");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::wait::{digits, pause_in};
+
 /// The kinds that are told apart, because something else is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -17,7 +19,8 @@ pub(super) enum Trouble {
     Unknown,
 }
 
-/// Words by which trouble is known when there is no HTTP status; what may pass comes first.
+/// Words by which trouble is known when there is no HTTP status; what may pass comes first. Those for which a job is
+/// given up are whole phrases of Claude Code: others of its programs print warnings, too.
 const WORDS: [(Trouble, &[&str]); 5] = [
     (
         Trouble::RateLimited,
@@ -51,8 +54,9 @@ const WORDS: [(Trouble, &[&str]); 5] = [
         &[
             "invalid api key",
             "please run /login",
-            "authentication",
-            "unauthorized",
+            "authentication_error",
+            "authentication error",
+            "authentication failed",
             "permission_error",
             "credit balance is too low",
         ],
@@ -60,27 +64,45 @@ const WORDS: [(Trouble, &[&str]); 5] = [
     (Trouble::BadRequest, &["prompt is too long", "prompt too long", "invalid_request_error", "request too large"]),
 ];
 
+/// What Claude Code puts before the status of the service.
+const API_ERROR: &str = "api error";
+
 /// The word for programs that says: not now, and nobody else either.
 pub(super) const RATE_LIMITED: &str = "rate_limited";
 
-/// The longest pause that is believed.
-const LONGEST: Duration = Duration::from_secs(7 * 86_400);
-
 impl Trouble {
-    /// By the status that was told, else by one in the text, else by its words.
-    pub(super) fn of(status: Option<u16>, text: &str) -> Self {
-        let text = text.to_lowercase();
-        match status.or_else(|| status_in(&text)) {
-            Some(429) => Self::RateLimited,
-            Some(529) => Self::Overloaded,
-            Some(408 | 500..=599) => Self::Unavailable,
-            Some(401 | 403) => Self::NotAllowed,
-            Some(400 | 404 | 413 | 422) => Self::BadRequest,
-            _ => {
-                let known = WORDS.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
-                known.map_or(Self::Unknown, |(trouble, _)| *trouble)
-            }
+    /// By the status that was told, else by one in the text, else by its words. A job
+    /// is given up only for what is certainly not from the prompt, however short; the
+    /// longer pieces of it are not in the text any more.
+    pub(super) fn of(status: Option<u16>, text: &str, prompt: &str) -> Self {
+        if let Some(trouble) = status.and_then(Self::of_status) {
+            return trouble;
         }
+        let (text, prompt) = (text.to_lowercase(), prompt.to_lowercase());
+        let certain = |trouble: Self, word: &str| !trouble.is_permanent() || !prompt.contains(word);
+        let api = status_after(&[API_ERROR], &text).and_then(Self::of_status);
+        if let Some(trouble) = api.filter(|trouble| certain(*trouble, API_ERROR)) {
+            return trouble;
+        }
+        // Whose status that is nobody knows: of a look for updates, perhaps. Another attempt does no harm.
+        let other = status_after(&["status code", "status", "http"], &text).and_then(Self::of_status);
+        if let Some(trouble) = other.filter(|trouble| !trouble.is_permanent()) {
+            return trouble;
+        }
+        let is_said = |trouble: Self, word: &&&str| text.contains(**word) && certain(trouble, word);
+        let known = WORDS.iter().find(|(trouble, words)| words.iter().any(|word| is_said(*trouble, &word)));
+        known.map_or(Self::Unknown, |(trouble, _)| *trouble)
+    }
+
+    fn of_status(status: u16) -> Option<Self> {
+        Some(match status {
+            429 => Self::RateLimited,
+            529 => Self::Overloaded,
+            408 | 500..=599 => Self::Unavailable,
+            401 | 403 => Self::NotAllowed,
+            400 | 404 | 413 | 422 => Self::BadRequest,
+            _ => return None,
+        })
     }
 
     pub(super) fn is_permanent(self) -> bool {
@@ -104,15 +126,13 @@ impl Trouble {
         if !matches!(self, Self::RateLimited | Self::Overloaded) {
             return None;
         }
-        let text = text.to_lowercase();
-        let pause = reset_in(&text, now).or_else(|| wait_in(&text))?;
-        (!pause.is_zero()).then_some(pause.min(LONGEST))
+        pause_in(&text.to_lowercase(), now)
     }
 }
 
 /// `API Error: 529 …`, `status code 503`, `HTTP 401`.
-fn status_in(text: &str) -> Option<u16> {
-    ["api error", "status code", "status", "http"].iter().find_map(|marker| {
+fn status_after(markers: &[&str], text: &str) -> Option<u16> {
+    markers.iter().find_map(|marker| {
         text.match_indices(marker).find_map(|(at, _)| {
             let rest = text[at + marker.len()..].trim_start_matches([' ', ':', '=', '(', '"']);
             let (digits, after) = digits(rest)?;
@@ -120,40 +140,6 @@ fn status_in(text: &str) -> Option<u16> {
             ((400..600).contains(&status) && !after.starts_with(char::is_alphanumeric)).then_some(status)
         })
     })
-}
-
-/// `usage limit reached|1760000000`: when it is over.
-fn reset_in(text: &str, now: u64) -> Option<Duration> {
-    let (_, rest) = text.split_once("limit reached|")?;
-    let time: u64 = digits(rest)?.0.parse().ok()?;
-    // Some tell milliseconds.
-    let seconds = if time > 100_000_000_000 { time / 1_000 } else { time };
-    seconds.checked_sub(now).map(Duration::from_secs)
-}
-
-/// `retry after 30 seconds`, `retry-after: 30`, `try again in 2 minutes`.
-fn wait_in(text: &str) -> Option<Duration> {
-    ["retry after", "retry-after", "retry_after", "try again in", "retry in"].iter().find_map(|marker| {
-        text.match_indices(marker).find_map(|(at, _)| {
-            let rest = text[at + marker.len()..].trim_start_matches([' ', ':', '=', '"', '\'']);
-            let (number, unit) = digits(rest)?;
-            // What is after the point is less than anybody waits for.
-            let unit = unit.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit()).trim_start_matches([' ', '"']);
-            let seconds = match unit {
-                unit if unit.starts_with("ms") || unit.starts_with("milli") => return Some(Duration::from_secs(1)),
-                unit if unit.starts_with("min") || unit == "m" || unit.starts_with("m ") => 60,
-                unit if unit.starts_with("hour") || unit == "h" || unit.starts_with("h ") => 3_600,
-                _ => 1,
-            };
-            Some(Duration::from_secs(number.parse::<u64>().ok()?.saturating_mul(seconds)))
-        })
-    })
-}
-
-/// The digits at the beginning, if there are any, and the rest.
-fn digits(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
 }
 
 #[cfg(test)]
@@ -176,10 +162,10 @@ mod tests {
             (422, Trouble::BadRequest),
             (409, Trouble::Unknown),
         ] {
-            assert_eq!(Trouble::of(Some(status), "something"), trouble, "{status}");
-            assert_eq!(Trouble::of(None, &format!("API Error: {status} {{}}")), trouble, "{status} in the text");
+            assert_eq!(Trouble::of(Some(status), "something", ""), trouble, "{status}");
+            assert_eq!(Trouble::of(None, &format!("API Error: {status} {{}}"), ""), trouble, "{status} in the text");
         }
-        assert_eq!(Trouble::of(Some(401), "overloaded"), Trouble::NotAllowed, "the status counts before words");
+        assert_eq!(Trouble::of(Some(401), "overloaded", ""), Trouble::NotAllowed, "the status counts before words");
     }
 
     #[test]
@@ -199,13 +185,28 @@ mod tests {
             ("Credit balance is too low", Trouble::NotAllowed),
             ("Prompt is too long", Trouble::BadRequest),
             ("request failed with status code 503", Trouble::Unavailable),
-            ("HTTP 401", Trouble::NotAllowed),
+            ("update check: HTTP 404", Trouble::Unknown),
+            ("no authentication helper, unauthorized", Trouble::Unknown),
             ("status: 7 of 4290 items, API Error: 4291", Trouble::Unknown),
             ("", Trouble::Unknown),
             ("something else", Trouble::Unknown),
         ] {
-            assert_eq!(Trouble::of(None, text), trouble, "{text}");
+            assert_eq!(Trouble::of(None, text, ""), trouble, "{text}");
         }
+    }
+
+    #[test]
+    fn words_that_the_prompt_has_too_give_no_job_up() {
+        for (text, prompt) in [
+            ("Invalid API key", "When is it an invalid api key?"),
+            ("API Error: 400", "explain \"API Error: 400\""),
+            ("prompt is too long", "say why a Prompt is too long"),
+        ] {
+            assert!(Trouble::of(None, text, "").is_permanent(), "{text}");
+            assert_eq!(Trouble::of(None, text, prompt), Trouble::Unknown, "{text}");
+        }
+        assert_eq!(Trouble::of(None, "Overloaded", "overloaded?"), Trouble::Overloaded, "which is tried again anyway");
+        assert_eq!(Trouble::of(Some(401), "invalid api key", "invalid api key?"), Trouble::NotAllowed);
     }
 
     #[test]
@@ -218,30 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_may_say_when_it_is_over() {
-        let now = 1_760_000_000;
-        for (text, seconds) in [
-            ("Claude AI usage limit reached|1760000090", Some(90)),
-            ("Claude AI usage limit reached|1760000090000", Some(90)),
-            ("Claude AI usage limit reached|1750000000", None),
-            ("Claude AI usage limit reached|1760000000", None),
-            ("Claude AI usage limit reached|1900000000", Some(LONGEST.as_secs())),
-            ("429: retry after 30 seconds", Some(30)),
-            ("Retry-After: 12", Some(12)),
-            ("\"retry_after\": 7,", Some(7)),
-            ("Please try again in 2 minutes.", Some(120)),
-            ("try again in 1 hour", Some(3_600)),
-            ("try again in 20.5s", Some(20)),
-            ("retry after 250ms", Some(1)),
-            ("retry after 99999999999999999999999", None),
-            ("retry after a while", None),
-            ("try again later", None),
-            ("", None),
-        ] {
-            let pause = Trouble::RateLimited.pause(text, now);
-            assert_eq!(pause.map(|pause| pause.as_secs()), seconds, "{text}");
-        }
-        assert!(Trouble::Overloaded.pause("retry after 5 seconds", now).is_some());
-        assert_eq!(Trouble::Unavailable.pause("retry after 5 seconds", now), None, "it is not about others");
+    fn only_what_others_would_meet_too_pauses() {
+        let pause = |trouble: Trouble| trouble.pause("Retry after 5 seconds", 0);
+        assert_eq!(pause(Trouble::RateLimited), Some(Duration::from_secs(5)));
+        assert_eq!(pause(Trouble::Overloaded), Some(Duration::from_secs(5)));
+        assert_eq!(pause(Trouble::Unavailable), None);
     }
 }

@@ -78,6 +78,16 @@ def main():
         print(prompt)
         print(prompt, file=sys.stderr)
         sys.exit(1)
+    elif word == "part":
+        print(f"input was: {prompt[:40]}...", file=sys.stderr)
+        sys.exit(1)
+    elif word == "blame":
+        say(failure(None, f"while answering: {prompt}"))
+        sys.exit(1)
+    elif word == "update":
+        print("update check: HTTP 404", file=sys.stderr)
+        say(failure(None, "Execution error"))
+        sys.exit(1)
     elif word == "garbage":
         sys.stdout.buffer.write(b"\xff\xfe\x00{]garbage\x1b[2J\n")
     elif word == "half":

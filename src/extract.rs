@@ -27,9 +27,21 @@
 //! names it, unless the template says `default(…)` or `is defined`. Nothing is
 //! escaped, because prompts are text; `tojson` writes JSON as it is. And a template
 //! is one text: it includes no others.
+//!
+//! The first rule holds for what filters and tests are given, too, and for all that
+//! is within it: `items | sum(attribute='n')` is an error if one item has no `n`. One
+//! gap is left, because the engine lets nobody look: a list or map that is written in
+//! the template, with something missing in it, and used by an operator alone, as in
+//! `"x" ~ [nope]` or `1 in [nope]`.
+//!
+//! A template that takes too many steps is given up, and so is one of which more
+//! comes out than a job can hold. What it gathers in variables meanwhile has no bound
+//! but the memory.
 
+mod filters;
 mod render;
 mod standing;
+mod strict;
 
 use serde_json::Value;
 
@@ -52,7 +64,8 @@ impl Template {
 
     /// The extraction of one requirement. Templates see its top-level fields as
     /// variables, all of it as `requirement`, and the requirement's id as `id`: the
-    /// one that is given, or its own field of that name.
+    /// one that is given, or its own field of that name. Numbers are written as the
+    /// [`Value`] has them, which keeps integers of up to 64 bits.
     pub fn fill(&self, requirement: &Value, id: Option<&str>) -> Result<ClaudeExtraction> {
         let Value::Object(fields) = requirement else {
             return Err(Error::invalid("requirement", "is not a JSON object"));

@@ -196,3 +196,21 @@ fn files_are_found_from_here_and_targets_below_the_root() {
     answer_all(q.path());
     assert!(q.path().join("out/1.md").exists());
 }
+
+/// A prompt must not have another number than the requirement.
+#[test]
+fn numbers_that_cannot_be_kept_are_refused() {
+    let q = scratch();
+    write(&q, "ask.md", "{{ n }} {{ text }}");
+    let requirement = |n: &str| format!(r#"{{"id": "\\\"", "text": "1\"2345678901234567890123", "n": {n}}}"#);
+    for kept in ["18446744073709551615", "-9223372036854775808", "1.5", "0"] {
+        write(&q, "req/1.json", &requirement(kept));
+        let prompt = q.ok(&with(&ONE, &["--dry-run"]));
+        assert!(prompt.contains(&format!("{kept} 1\"2345678901234567890123")), "{kept}: {prompt}");
+    }
+    for lost in ["12345678901234567890123", "[-9223372036854775809]", "18446744073709551616"] {
+        write(&q, "req/1.json", &requirement(lost));
+        let error = q.refused(2, &with(&ONE, &["--dry-run"]));
+        assert!(error.contains(lost.trim_matches(['[', ']'])) && error.contains("in quotes"), "{lost}: {error}");
+    }
+}

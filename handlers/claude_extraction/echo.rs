@@ -70,7 +70,7 @@ fn echoed(letters: &[Letter], prompt: &str) -> Vec<Range<usize>> {
         let (word, mask) = bit(*stretch);
         sieve[word] & mask != 0
     };
-    let of_prompt = self::stretches(prompt.chars().filter(is_letter));
+    let of_prompt = self::stretches(prompt.chars().filter(|c| is_letter(*c)));
     let both: HashSet<u64> = of_prompt.filter(is_in_the_text).collect();
     let mut places: Vec<Range<usize>> = Vec::new();
     for (at, _) in stretches.iter().enumerate().filter(|(_, stretch)| both.contains(stretch)) {
@@ -106,7 +106,7 @@ struct Letter {
 }
 
 /// What programs leave as it is when they print something: no spaces, no signs.
-fn is_letter(c: &char) -> bool {
+fn is_letter(c: char) -> bool {
     !c.is_whitespace() && !c.is_control() && !c.is_ascii_punctuation()
 }
 
@@ -115,7 +115,7 @@ fn letters(text: &str, escaped: bool) -> Vec<Letter> {
     let (mut letters, mut at) = (Vec::new(), 0);
     while let Some(c) = text[at..].chars().next() {
         let (letter, length) = if escaped && c == '\\' { unescaped(&text[at..]) } else { (Some(c), c.len_utf8()) };
-        if let Some(letter) = letter.filter(is_letter) {
+        if let Some(letter) = letter.filter(|letter| is_letter(*letter)) {
             letters.push(Letter { letter, place: at..at + length });
         }
         at += length;
@@ -160,20 +160,20 @@ mod tests {
             Ok(byte) if byte.is_ascii() => text + &char::from(byte).to_string(),
             _ => format!("{text}\\u{unit:04x}"),
         });
-        let quoted = PROMPT.lines().map(|line| format!("\x1b[2m> {line}\n")).collect::<String>();
+        let quoted = PROMPT.lines().flat_map(|line| ["\x1b[2m> ", line, "\n"]).collect::<String>();
         let words = PROMPT.split_whitespace().collect::<Vec<_>>();
         for echoed in [PROMPT.to_owned(), json, ascii, words.join(" "), words.join("\n  ")] {
             let left = own(&format!("oops: {echoed} so"), PROMPT);
             assert!(left.starts_with("oops: ") && left.ends_with(" so"), "{left}");
             let rest = left.replace("[prompt]", "");
-            assert_eq!(rest.chars().filter(is_letter).collect::<String>(), "oopsso", "{left}");
+            assert_eq!(rest.chars().filter(|c| is_letter(*c)).collect::<String>(), "oopsso", "{left}");
         }
         assert!(!own(&quoted, PROMPT).contains("merger"));
     }
 
     #[test]
     fn any_piece_of_it_is_known_and_other_words_stay() {
-        let prompt: String = (0..5_000).map(|n| format!("word {n}, ")).collect();
+        let prompt: String = (0..5_000).flat_map(|n| [String::from("word "), n.to_string(), ", ".into()]).collect();
         for piece in [&prompt[..30], &prompt[1_000..1_040], &prompt[prompt.len() - 30..]] {
             assert_eq!(own(&format!("no: \"{piece}\""), &prompt).matches("word").count(), 0, "{piece}");
         }
@@ -185,7 +185,7 @@ mod tests {
     /// Not in the time of one times the other.
     #[test]
     fn long_texts_are_no_trouble() {
-        let prompt: String = (0..600_000).map(|n| format!("{n} ")).collect();
+        let prompt: String = (0..600_000).flat_map(|n| [n.to_string(), " ".into()]).collect();
         let cut = &prompt[prompt.len() - (3 << 20)..];
         let left = without_prompt(&format!("{cut} and why"), &prompt);
         assert!(left.cut);

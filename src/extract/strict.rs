@@ -62,9 +62,9 @@ fn check(name: &str, args: &[Value]) -> Result<(), JinjaError> {
         _ => false,
     };
     if about_missing {
-        given(input)?
+        given(input)?;
     } else {
-        complete(input)?
+        complete(input)?;
     }
     rest.iter().try_for_each(complete)?;
     let (positional, options): (&[Value], Kwargs) = from_args(rest)?;

@@ -88,11 +88,11 @@ fn a_reaper_that_is_killed_leaves_nothing_behind() {
 fn supervisor_and_reaper_killed_at_once_take_the_program_along() {
     let place = Place::new();
     // Who waits to be buried by the system's first process is dead.
-    let hangs = r#"if [ -s all ]; then
+    let hangs = r"if [ -s all ]; then
           if grep -qs '^State:.[RSDTt]' /proc/$(cat all)/status; then echo all >> overlap; fi
           exit 0
         fi
-        trap '' TERM; echo $$ > all; while :; do sleep 0.05; done"#;
+        trap '' TERM; echo $$ > all; while :; do sleep 0.05; done";
     place.handler("hangs", hangs);
     let id = place.enqueue(NewJob::raw("hangs", "{}").max_attempts(5));
     let worker = place.worker(&[]);

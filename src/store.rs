@@ -98,6 +98,14 @@ pub trait Store: Send + Sync {
     /// Whether any job did something below this folder, or is about to.
     fn touched_below(&self, folder: &str) -> Result<bool>;
 
+    /// What completed jobs of a type were about, newest first. Of those on one hold
+    /// the first is the latest: they end in order of seq.
+    fn completed(&self, query: &CompletedQuery) -> Result<Vec<CompletedJob>>;
+
+    /// The unfinished job that has a hold, after admitting what other programs
+    /// inserted; of several the one that runs or will run first.
+    fn holder(&self, key: &str) -> Result<Option<String>>;
+
     /// Looks at a difference once more, while nothing can be applied, after
     /// admitting what other programs inserted: that is work in flight, too.
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation>;

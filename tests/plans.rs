@@ -127,6 +127,10 @@ fn expected(name: &str) -> &'static [&'static str] {
         "prune events" => {
             &["SEARCH jobs USING INDEX jobs_finished (type=? AND status=? AND completed_at>? AND completed_at<?)"]
         }
+        // The holds of one job are looked through.
+        "completed" => {
+            &["SEARCH jobs USING INDEX jobs_by_type (type=? AND rowid>? AND rowid<?)", "SCAN json_each VIRTUAL TABLE"]
+        }
         "list" => &["SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"],
         "list by status" => &["SEARCH jobs USING COVERING INDEX jobs_by_status (status=?"],
         "list by type" => &["SEARCH jobs USING COVERING INDEX jobs_by_type (type=? AND rowid<?)"],

@@ -21,6 +21,32 @@ pub struct Filter {
     pub limit: u32,
 }
 
+/// Which completed jobs to read.
+#[derive(Clone, Debug, Default)]
+pub struct CompletedQuery {
+    /// Their type.
+    pub job_type: String,
+    /// Only those before this seq: the cursor.
+    pub before: Option<i64>,
+    /// Only those after this seq.
+    pub after: i64,
+    /// Only those that had this hold.
+    pub hold: Option<String>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// A completed job that had holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletedJob {
+    /// Order of acceptance.
+    pub seq: i64,
+    /// The job's name.
+    pub id: String,
+    /// The keys it had while it was unfinished.
+    pub holds: Vec<String>,
+}
+
 /// What there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlook {

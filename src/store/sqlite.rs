@@ -18,6 +18,7 @@ mod cancel;
 mod claim;
 mod commit;
 mod complete;
+mod completed;
 mod connection;
 mod costs;
 mod decide;
@@ -61,10 +62,10 @@ use self::readers::Readers;
 use self::tx::{Context, Tx};
 use self::writer::Writer;
 use super::{
-    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, Confirmation, EndedAt, EnqueueJob,
-    Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter, HeldLease, Lease, Limits, Outlook,
-    Owner, PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim, Reclaimed, RepairJob, Requeued,
-    Settled, Stats, Step, Store, Suspicion,
+    AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, CompletedJob, CompletedQuery,
+    Confirmation, EndedAt, EnqueueJob, Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter,
+    HeldLease, Lease, Limits, Outlook, Owner, PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim,
+    Reclaimed, RepairJob, Requeued, Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -288,6 +289,15 @@ impl Store for SqliteStore {
 
     fn touched_below(&self, folder: &str) -> Result<bool> {
         self.readers.read(|conn| expected::touched_below(conn, folder))
+    }
+
+    fn completed(&self, query: &CompletedQuery) -> Result<Vec<CompletedJob>> {
+        self.readers.read(|conn| completed::page(conn, query))
+    }
+
+    fn holder(&self, key: &str) -> Result<Option<String>> {
+        let key = key.to_owned();
+        self.writer.write("holder", move |tx| completed::holder(tx, &key))
     }
 
     fn confirm(&self, suspicion: Suspicion) -> Result<Confirmation> {

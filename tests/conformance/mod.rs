@@ -7,6 +7,7 @@ pub mod apply;
 pub mod attempts;
 pub mod cancel;
 pub mod commit;
+pub mod completed;
 pub mod decide;
 pub mod dedup;
 pub mod draft;

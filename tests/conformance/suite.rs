@@ -32,6 +32,11 @@ macro_rules! conformance {
                     a_suspicion_is_confirmed_only_if_nothing_has_changed
                     a_confirmation_admits_first
                     the_history_of_a_path_begins_with_the_newest;
+                completed:
+                    the_latest_completed_job_of_each_hold_comes_first
+                    completed_jobs_come_in_pages_and_by_hold
+                    the_holder_of_a_key_is_the_one_that_runs_first
+                    looking_for_a_holder_admits_first;
                 repair:
                     a_repair_is_an_ordinary_job_on_its_path
                     a_repair_is_refused_when_another_job_has_the_path

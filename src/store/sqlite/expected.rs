@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::connection::sql_error;
 use super::row::read;
 use super::tx::Tx;
-use super::{admit, enqueue};
+use super::{completed, enqueue};
 use crate::error::Result;
 use crate::json::JsonText;
 use crate::payload::Hold;
@@ -129,8 +129,6 @@ pub(super) fn touched_below(conn: &Connection, folder: &str) -> Result<bool> {
 
 /// Under the write lock nothing is applied, so what is seen now is so.
 pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation> {
-    // What other programs have inserted has its holds only then, and may be about this path.
-    admit::admit(tx)?;
     let in_flight = holder(tx, &suspicion.path)?;
     let latest = file(tx.conn, &suspicion.path)?.map(|file| file.job_id);
     if latest.as_ref() != Some(&suspicion.job_id) {
@@ -142,18 +140,14 @@ pub(super) fn confirm(tx: &Tx<'_>, suspicion: &Suspicion) -> Result<Confirmation
     Ok(Confirmation::Confirmed { in_flight })
 }
 
-/// The unfinished job that has a path, the one that runs before those that wait.
+/// The unfinished job that has a path, also one that another program has inserted.
 fn holder(tx: &Tx<'_>, path: &str) -> Result<Option<String>> {
     let key = Hold::path(path).map(|hold| hold.as_str().to_owned()).unwrap_or_default();
-    tx.row("SELECT job_id FROM job_holds WHERE key = ?1 ORDER BY active DESC, seq LIMIT 1", params![key], |row| {
-        read(row, 0)
-    })
+    completed::holder(tx, &key)
 }
 
 /// Queued only on top of what it puts back.
 pub(super) fn repair(tx: &Tx<'_>, repair: &RepairJob) -> Result<Requeued> {
-    // As for a confirmation.
-    admit::admit(tx)?;
     if let Some(by) = holder(tx, &repair.path)? {
         return Ok(Requeued::Overtaken { by: Some(by) });
     }

@@ -10,7 +10,9 @@ mod write_files;
 pub use claude_extraction::{ClaudeCode, ClaudeExtraction, ClaudeExtractionHandler, ExtractedFile, Format};
 pub use create_file::{CreateFile, CreateFileHandler, CreatedFile};
 pub use delete_file::{DeleteFile, DeleteFileHandler, DeletedFile};
-pub use sync_aws::SyncAws;
+#[cfg(feature = "aws")]
+pub use sync_aws::SyncAwsHandler;
+pub use sync_aws::{AwsSettings, Operation, SyncAws, SyncedResource};
 pub use write_files::{CommittedFile, CommittedJob, WriteFiles, WrittenFiles};
 
 use crate::{JobTypes, Registry};
@@ -22,10 +24,13 @@ pub(crate) fn types() -> JobTypes {
 
 /// All built-in types, with a handler where there is one.
 pub(crate) fn registry() -> Registry {
-    Registry::new()
+    let registry = Registry::new()
         .with(CreateFileHandler)
         .with(DeleteFileHandler)
         .with(ClaudeExtractionHandler::default())
         .knowing::<WriteFiles>()
-        .knowing::<SyncAws>()
+        .knowing::<SyncAws>();
+    #[cfg(feature = "aws")]
+    let registry = registry.with(SyncAwsHandler::default());
+    registry
 }

@@ -75,7 +75,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    pub(super) fn log(&self) {
+    /// A warning for those who read logs.
+    pub fn log(&self) {
         let path = crate::printable(&self.path);
         let expected = self.expected.as_deref().unwrap_or("nothing");
         let actual = crate::printable(self.actual.as_text().unwrap_or("nothing"));
@@ -96,4 +97,19 @@ pub struct Reconciled {
     pub superseded: u64,
     /// Paths that differ while a job is at work on them, or about to be.
     pub in_flight: u64,
+}
+
+impl std::ops::Add for Reconciled {
+    type Output = Self;
+
+    /// Two comparisons as one.
+    fn add(self, other: Self) -> Self {
+        Self {
+            checked: self.checked + other.checked,
+            ok: self.ok + other.ok,
+            findings: self.findings + other.findings,
+            superseded: self.superseded + other.superseded,
+            in_flight: self.in_flight + other.in_flight,
+        }
+    }
 }

@@ -1,0 +1,139 @@
+//! The Cloud Control API: one client, and one thread that drives it.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_cloudcontrol::Client;
+use aws_sdk_cloudcontrol::config::{AppName, ProvideCredentials as _, Region};
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use super::AwsSettings;
+use super::trouble::{NO_CREDENTIALS, NO_REGION, Trouble, UNREACHABLE, causes};
+
+/// How long one call may take to be answered.
+const CALL: Duration = Duration::from_secs(60);
+const CONNECT: Duration = Duration::from_secs(10);
+/// A lost packet or a moment's throttling is not worth an attempt of the job: the
+/// SDK sends a call again by itself, with the same client token, a few times.
+const SENDS: u32 = 3;
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+
+/// AWS as the settings say. Nothing is read or called before the first job.
+#[derive(Default)]
+pub(super) struct Cloud {
+    settings: AwsSettings,
+    driver: OnceLock<Driver>,
+    client: Mutex<Option<Client>>,
+}
+
+/// A thread that waits for the network, so that connections and credentials are
+/// shared by all threads that run jobs.
+struct Driver {
+    handle: Handle,
+    /// The thread ends when this goes.
+    _end: oneshot::Sender<()>,
+}
+
+impl Driver {
+    fn start() -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().thread_name("jobq-aws").build()?;
+        let handle = runtime.handle().clone();
+        let (end, ended) = oneshot::channel::<()>();
+        std::thread::Builder::new().name("jobq-aws".to_owned()).spawn(move || {
+            let _ = runtime.block_on(ended);
+            // A name that is being looked up is not waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { handle, _end: end })
+    }
+}
+
+impl Cloud {
+    pub(super) fn new(settings: AwsSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Runs this on the thread that calls.
+    pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
+        let driver = match self.driver.get() {
+            Some(driver) => driver,
+            None => {
+                let started = Driver::start().map_err(|e| Trouble::new(UNREACHABLE, format!("no thread: {e}")))?;
+                self.driver.get_or_init(|| started)
+            }
+        };
+        Ok(driver.handle.block_on(future))
+    }
+
+    /// The client; made, with all that the usual places say, when there is none.
+    pub(super) async fn client(&self) -> Result<Client, Trouble> {
+        if let Some(client) = &*self.known() {
+            return Ok(client.clone());
+        }
+        let client = self.connect().await?;
+        Ok(self.known().insert(client).clone())
+    }
+
+    /// Settings and credentials are read afresh next time, if this is about them.
+    pub(super) fn learn(&self, trouble: &Trouble) {
+        if trouble.is_about_credentials() {
+            *self.known() = None;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Client>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connect(&self) -> Result<Client, Trouble> {
+        let AwsSettings { region, profile, endpoint_url } = &self.settings;
+        let http = aws_smithy_http_client::Builder::new();
+        let http = http.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http)
+            .retry_config(RetryConfig::standard().with_max_attempts(SENDS).with_initial_backoff(FIRST_WAIT))
+            .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(CALL).build());
+        if let Ok(name) = AppName::new("jobq") {
+            loader = loader.app_name(name);
+        }
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            let how = "set AWS_REGION, `region` in ~/.aws/config, or in .jobq/config.toml: [handlers.sync_aws] region";
+            return Err(Trouble::new(NO_REGION, format!("no AWS region is known here; {how}")));
+        }
+        // Asked for here and not with the first call, whose error would not tell this from other trouble.
+        if let Some(provider) = config.credentials_provider() {
+            provider.provide_credentials().await.map_err(|error| without_credentials(&error))?;
+        }
+        let mut config = aws_sdk_cloudcontrol::config::Builder::from(&config);
+        if let Some(url) = endpoint_url {
+            config = config.endpoint_url(url);
+        }
+        Ok(Client::from_conf(config.build()))
+    }
+}
+
+fn without_credentials(error: &CredentialsError) -> Trouble {
+    match error {
+        CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
+            let how = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, log in with `aws configure` or `aws sso login`, or \
+                       name a profile in .jobq/config.toml: [handlers.sync_aws] profile; then `jobq retry`";
+            Trouble::new(NO_CREDENTIALS, format!("no AWS credentials: {}; {how}", causes(error)))
+        }
+        // The service that gives them has failed.
+        _ => Trouble::new(UNREACHABLE, format!("AWS credentials could not be had: {}", causes(error))),
+    }
+}

@@ -1,0 +1,146 @@
+//! Completed jobs beside what AWS has: for every resource, is it as the latest
+//! completed job left it? Reports, never fixes, and calls nothing but `GetResource`.
+
+use std::collections::HashSet;
+
+use super::api;
+use super::difference::fingerprint;
+use super::handler::SyncAwsHandler;
+use super::trouble::Trouble;
+use super::{SyncAws, SyncedResource};
+use crate::store::{CompletedJob, CompletedQuery, Store as _};
+use crate::{
+    Actual, Difference, Error, Finding, Payload as _, Queue, ReconcileOptions, Reconciled, Result, sha256_hex,
+};
+
+/// Jobs in a page: short reads, so that none keeps the database's log from being cut.
+const PAGE: u32 = 500;
+/// How often a resource that gets other jobs while it is compared is looked at.
+const LOOKS: usize = 5;
+
+impl SyncAwsHandler {
+    /// Compares what completed jobs left at AWS with what is there, as
+    /// [`Queue::reconcile`] does for files. A finding's path is `aws:`, the type and
+    /// the id; its hashes are of the given properties, as they were read back
+    /// when the job completed and as they are now. Resources are looked at one
+    /// after the other, the one that was synced last first.
+    pub fn reconcile(
+        &self,
+        queue: &Queue,
+        options: &ReconcileOptions,
+        mut tell: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
+    ) -> Result<Reconciled> {
+        let mut sums = Reconciled::default();
+        if options.job_type.as_ref().is_some_and(|job_type| job_type != SyncAws::TYPE) {
+            return Ok(sums);
+        }
+        // Which resources have been seen; by hashes, so that a million of them fit.
+        let mut seen = HashSet::new();
+        let mut query = CompletedQuery { job_type: SyncAws::TYPE.to_owned(), limit: PAGE, ..CompletedQuery::default() };
+        loop {
+            let page = queue.store().completed(&query)?;
+            let Some(last) = page.last() else { return Ok(sums) };
+            query.before = Some(last.seq);
+            for job in page {
+                let Some(lane) = lane(&job) else { continue };
+                if options.paths.as_ref().is_some_and(|wanted| !wanted(&lane)) {
+                    continue;
+                }
+                if !seen.insert(short_hash(&lane)) {
+                    sums.superseded += 1;
+                    continue;
+                }
+                sums.checked += 1;
+                let difference = self.difference(queue, job, &lane)?;
+                match &difference {
+                    None => sums.ok += 1,
+                    Some(difference) if difference.in_flight.is_some() => sums.in_flight += 1,
+                    Some(difference) => {
+                        sums.findings += 1;
+                        difference.log();
+                    }
+                }
+                if !tell(difference.as_ref(), &sums) {
+                    return Ok(sums);
+                }
+            }
+        }
+    }
+
+    /// How a resource differs from what its latest completed job left, when no other
+    /// job has been at it meanwhile.
+    fn difference(&self, queue: &Queue, mut job: CompletedJob, lane: &str) -> Result<Option<Difference>> {
+        let mut last = None;
+        for _ in 0..LOOKS {
+            let Some(difference) = self.compare(queue, &job, lane)? else { return Ok(None) };
+            // First who is at work, then who has ended: whoever ended before the first look is found by the second.
+            let in_flight = queue.store().holder(lane)?;
+            if in_flight.is_some() {
+                return Ok(Some(Difference { in_flight, ..difference }));
+            }
+            let newer = CompletedQuery {
+                job_type: SyncAws::TYPE.to_owned(),
+                after: job.seq,
+                hold: Some(lane.to_owned()),
+                limit: 1,
+                ..CompletedQuery::default()
+            };
+            match queue.store().completed(&newer)?.pop() {
+                None => return Ok(Some(difference)),
+                Some(newer) => {
+                    last = Some(Difference { in_flight: Some(newer.id.clone()), ..difference });
+                    job = newer;
+                }
+            }
+        }
+        // Jobs keep changing it.
+        Ok(last)
+    }
+
+    fn compare(&self, queue: &Queue, completed: &CompletedJob, lane: &str) -> Result<Option<Difference>> {
+        let job = match queue.get(&completed.id) {
+            Ok(job) => job,
+            // Pruned just now.
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let sync: SyncAws = job.payload()?;
+        let left: Option<SyncedResource> = job.result.as_ref().and_then(|result| result.parse().ok());
+        let expected = left.and_then(|left| left.properties_sha256);
+        let found = |finding, actual| {
+            let (path, job_id) = (lane.to_owned(), job.id.clone());
+            Ok(Some(Difference { path, finding, job_id, expected: expected.clone(), actual, in_flight: None }))
+        };
+        let actual = match self.look(&sync) {
+            Ok(actual) => actual,
+            // The others would hear the same.
+            Err(trouble) if trouble.is_for_all() => return Err(Error::invalid("handlers.sync_aws", trouble)),
+            Err(trouble) => return found(Finding::Unreadable, Actual::Other(trouble.to_string())),
+        };
+        match (&sync.config, actual) {
+            (None, None) => Ok(None),
+            (None, Some(actual)) => found(Finding::Present, Actual::Content(fingerprint(&actual, &actual))),
+            (Some(_), None) => found(Finding::Missing, Actual::Nothing),
+            (Some(given), Some(actual)) => {
+                let now = fingerprint(given, &actual);
+                if expected.as_ref() == Some(&now) { Ok(None) } else { found(Finding::Changed, Actual::Content(now)) }
+            }
+        }
+    }
+
+    /// What AWS has.
+    fn look(&self, sync: &SyncAws) -> std::result::Result<Option<serde_json::Value>, Trouble> {
+        let client = self.cloud.block_on(Box::pin(self.cloud.client()))??;
+        let seen = self.cloud.block_on(Box::pin(api::read(&client, sync)))?;
+        seen.inspect_err(|trouble| self.cloud.learn(trouble))
+    }
+}
+
+/// The resource among a job's holds; it may also have a lane of the caller's.
+fn lane(job: &CompletedJob) -> Option<String> {
+    job.holds.iter().find(|hold| hold.starts_with("aws:")).cloned()
+}
+
+fn short_hash(lane: &str) -> u128 {
+    u128::from_str_radix(&sha256_hex(lane.as_bytes())[..32], 16).unwrap_or(0)
+}

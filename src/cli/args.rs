@@ -290,6 +290,9 @@ pub(crate) struct ReconcileArgs {
     /// Only what jobs of this type left
     #[arg(long = "type", value_name = "T")]
     pub(crate) job_type: Option<String>,
+    /// AWS resources, too: read back what `sync_aws` jobs left (calls AWS)
+    #[arg(long, conflicts_with_all = ["watch", "requeue"])]
+    pub(crate) remote: bool,
     /// Keep watching; print what drifts and what is healed
     #[arg(long, conflicts_with = "requeue")]
     pub(crate) watch: bool,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use jobq::handlers::ClaudeCode;
+use jobq::handlers::{AwsSettings, ClaudeCode};
 use jobq::{Error, ErrorKind, JobTypes, ProgramSettings, Result, Retention};
 use serde::Deserialize;
 
@@ -49,6 +49,13 @@ pub(crate) const TEMPLATE: &str = "\
 ## folder = \".\"
 ## timeout = \"10m\"
 ## concurrency = 2
+
+# Where AWS is and as whom sync_aws calls it, where that is not said in the usual
+# places (AWS_* variables, ~/.aws, the container, the machine).
+## [handlers.sync_aws]
+## region = \"eu-central-1\"
+## profile = \"staging\"
+## endpoint_url = \"http://127.0.0.1:4566\"
 
 # A program as handler, besides executables in .jobq/handlers. It runs in the root.
 ## [handlers.resize]
@@ -123,6 +130,12 @@ impl Config {
     /// How Claude Code is run.
     pub(crate) fn claude_code(&self) -> ClaudeCode {
         handlers::claude_code(&self.handlers)
+    }
+
+    /// Where AWS is, and as whom to call it.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "settings are checked by every build"))]
+    pub(crate) fn aws(&self) -> AwsSettings {
+        handlers::aws(&self.handlers)
     }
 
     /// These types, with what is said of those that come with jobq.

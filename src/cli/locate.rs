@@ -46,7 +46,16 @@ impl Place {
     /// The handlers a worker has here.
     pub(crate) fn registry(&self) -> Result<Registry> {
         let claude = ClaudeExtractionHandler::new(self.config.claude_code());
-        Ok(Registry::builtin().with(claude).with_programs(&self.programs()?))
+        let registry = Registry::builtin().with(claude);
+        #[cfg(feature = "aws")]
+        let registry = registry.with(self.aws());
+        Ok(registry.with_programs(&self.programs()?))
+    }
+
+    /// AWS as the settings have it.
+    #[cfg(feature = "aws")]
+    pub(crate) fn aws(&self) -> jobq::handlers::SyncAwsHandler {
+        jobq::handlers::SyncAwsHandler::new(self.config.aws())
     }
 
     /// The types that are known here, with their settings.

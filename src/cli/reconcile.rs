@@ -21,7 +21,7 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
     let bar = progress(out);
     let mut failed = None;
     let mut found = Vec::new();
-    let sums = queue.reconcile(&options, |difference, sums| {
+    let mut tell = |difference: Option<&Difference>, sums: &Reconciled| {
         bar.set_position(sums.checked);
         let Some(difference) = difference else { return true };
         // What is to be repaired is kept until all is known: a repair is asked for once.
@@ -29,7 +29,11 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
             found.push(difference.clone());
         }
         bar.suspend(|| print(difference, out)).map_err(|error| failed = Some(error)).is_ok()
-    })?;
+    };
+    let mut sums = queue.reconcile(&options, &mut tell)?;
+    if args.remote {
+        sums = sums + remote(place, &queue, &options, |difference, of_these| tell(difference, &(sums + *of_these)))?;
+    }
     bar.finish_and_clear();
     if let Some(error) = failed {
         return Err(error.into());
@@ -45,6 +49,27 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
         summary(&sums, out)?;
     }
     Ok(if sums.findings == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// The only comparison that calls anybody.
+#[cfg(feature = "aws")]
+fn remote(
+    place: &Place,
+    queue: &Queue,
+    options: &ReconcileOptions,
+    tell: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
+) -> jobq::Result<Reconciled> {
+    place.aws().reconcile(queue, options, tell)
+}
+
+#[cfg(not(feature = "aws"))]
+fn remote(
+    _: &Place,
+    _: &Queue,
+    _: &ReconcileOptions,
+    _: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
+) -> jobq::Result<Reconciled> {
+    Err(Error::invalid("remote", "this jobq was built without AWS (the cargo feature `aws`)"))
 }
 
 pub(super) fn options(args: &ReconcileArgs) -> jobq::Result<ReconcileOptions> {

@@ -66,7 +66,7 @@ fn bad_arguments_are_refused_before_anything_runs() {
     for (word, args) in [
         ("no_such", ["--types", "create_file,no_such"]),
         // Known, but nothing here can run it.
-        ("sync_aws", ["--types", "sync_aws"]),
+        ("write_files", ["--types", "write_files"]),
         ("--concurrency", ["--concurrency", "0"]),
         ("--concurrency", ["--concurrency", "many"]),
         ("--lease", ["--lease", "0s"]),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jobq::handlers::{ClaudeCode, ClaudeExtraction};
+use jobq::handlers::{AwsSettings, ClaudeCode, ClaudeExtraction, SyncAws};
 use jobq::{Defaults, Error, JobTypes, MAX_TIME, Payload as _, ProgramSettings, Result};
 use serde::Deserialize;
 
@@ -30,6 +30,10 @@ pub(crate) struct HandlerTable {
     model: Option<String>,
     args: Option<Vec<String>>,
     folder: Option<PathBuf>,
+    // About AWS only.
+    region: Option<String>,
+    profile: Option<String>,
+    endpoint_url: Option<String>,
     // What is left is about programs.
     command: Option<Vec<String>>,
     permanent_exit_codes: Option<Vec<i32>>,
@@ -121,6 +125,12 @@ pub(super) fn claude_code(handlers: &Handlers) -> ClaudeCode {
     claude
 }
 
+/// Where AWS is, and as whom to call it.
+pub(super) fn aws(handlers: &Handlers) -> AwsSettings {
+    let table = handlers.get(SyncAws::TYPE).cloned().unwrap_or_default();
+    AwsSettings { region: table.region, profile: table.profile, endpoint_url: table.endpoint_url }
+}
+
 /// Types that come with jobq, with what the settings say of them.
 pub(super) fn with_defaults(handlers: &Handlers, mut types: JobTypes) -> Result<JobTypes> {
     for (name, table) in handlers.iter().filter(|(name, _)| JobTypes::builtin().knows(name)) {
@@ -196,6 +206,25 @@ mod tests {
         assert_eq!((&*claude.env["A"], claude.grace), ("b", Some(Duration::from_secs(9))));
         let types = with_defaults(&config.handlers, JobTypes::builtin()).unwrap();
         assert_eq!(types.defaults("claude_extraction").timeout, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn aws_is_where_the_settings_say() {
+        assert_eq!(aws(&Handlers::new()), AwsSettings::default());
+        let text =
+            "[handlers.sync_aws]\nregion = \"eu-central-1\"\nendpoint_url = \"http://127.0.0.1:1\"\nconcurrency = 2";
+        let settings = aws(&Config::parse(text).unwrap().handlers);
+        assert_eq!((settings.region.as_deref(), settings.profile), (Some("eu-central-1"), None));
+        assert_eq!(settings.endpoint_url.as_deref(), Some("http://127.0.0.1:1"));
+        for (text, field) in [
+            ("[handlers.x]\nregion = \"r\"", "handlers.x.region"),
+            ("[handlers.claude_extraction]\nprofile = \"p\"", "handlers.claude_extraction.region"),
+            ("[handlers.sync_aws]\nprofile = \"\"", "handlers.sync_aws.region"),
+            ("[handlers.sync_aws]\nmodel = \"m\"", "handlers.sync_aws.model"),
+            ("[handlers.sync_aws]\ncommand = [\"x\"]", "handlers.sync_aws.command"),
+        ] {
+            assert_eq!(Config::parse(text).err().unwrap().field(), Some(field), "{text}");
+        }
     }
 
     #[test]

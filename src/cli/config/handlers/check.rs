@@ -1,7 +1,7 @@
 //! Everything that can be wrong with the tables is said when they are read, and not
 //! by the first job that is run.
 
-use jobq::handlers::ClaudeExtraction;
+use jobq::handlers::{ClaudeExtraction, SyncAws};
 use jobq::{Error, JobTypes, Payload as _, Result};
 
 use super::{HandlerTable, Handlers};
@@ -28,7 +28,15 @@ pub(in crate::cli::config) fn check(handlers: &Handlers) -> Result<()> {
             }
         } else if table.model.is_some() || table.args.is_some() || table.folder.is_some() {
             return wrong("model", "and args and folder are for claude_extraction; a program has a command");
-        } else if types.knows(name) && table.is_about_a_program() {
+        }
+        let about_aws = [&table.region, &table.profile, &table.endpoint_url];
+        if name != SyncAws::TYPE && about_aws.iter().any(|setting| setting.is_some()) {
+            return wrong("region", "and profile and endpoint_url are for sync_aws");
+        }
+        if about_aws.iter().any(|setting| setting.as_ref().is_some_and(String::is_empty)) {
+            return wrong("region", "and profile and endpoint_url are not empty; leave out what is not set");
+        }
+        if name != ClaudeExtraction::TYPE && types.knows(name) && table.is_about_a_program() {
             return wrong("command", "and what else is about programs is for types that do not come with jobq");
         }
         table.program(name)?;

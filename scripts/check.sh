@@ -41,6 +41,23 @@ fetch_node() {
         || echo "!!! npm could not fetch $package: some examples will be SKIPPED" >&2
 }
 
+# sync_aws is tested against ministack, an AWS-compatible server from PyPI, in an environment of its own.
+ministack=1.5.33
+fetch_ministack() {
+    local tools="${CARGO_TARGET_DIR:-target}/tools/ministack"
+    [ -z "${JOBQ_TEST_MINISTACK:-}" ] || return 0
+    [ "$(cat "$tools/version" 2>/dev/null)" != "$ministack" ] || return 0
+    rm -rf "$tools"
+    if python3 -m venv "$tools" >&2 \
+        && timeout 600 "$tools/bin/pip" install --quiet --disable-pip-version-check "ministack==$ministack" >&2; then
+        # Last, so that one that was left half-way is made anew.
+        echo "$ministack" >"$tools/version"
+    else
+        rm -rf "$tools"
+        echo "!!! ministack $ministack could not be installed (python3 with venv, 3.10 or newer): sync_aws will be SKIPPED" >&2
+    fi
+}
+
 step() {
     printf '\n== %s\n' "$*"
     "$@"
@@ -49,7 +66,9 @@ step() {
 step cargo fmt --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
+step cargo check --no-default-features --features bundled,cli
 step fetch_node
+step fetch_ministack
 step cargo test --lib --bins --tests
 step cargo test --doc
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps

@@ -1,0 +1,17 @@
+//! `sync_aws` from the queue to a server that speaks AWS's protocol (`ministack`),
+//! through a proxy that adds what real networks and the real AWS do.
+#![cfg(feature = "aws")]
+
+mod aws {
+    mod failures;
+    mod faults;
+    mod killed;
+    mod ministack;
+    mod proxy;
+    mod remote;
+    mod secrets;
+    mod syncs;
+    mod waiting;
+    mod wire;
+    mod world;
+}

@@ -151,7 +151,10 @@ impl Attempt<'_> {
         // A patch is for the resource as it was; one who works on it will leave another.
         let is_stale = asked.operation == Operation::Updated
             && ["ConcurrentOperation", "ResourceConflict", "ResourceNotFound"].iter().any(|code| trouble.is(code));
-        let is_settled = trouble.is_permanent() || trouble.is("AlreadyExists") || trouble.is("ClientTokenConflict");
+        // Who is not let in learns nothing of a create that was accepted before.
+        let is_unknown = asked.operation == Operation::Created && trouble.is_about_credentials();
+        let is_settled =
+            (trouble.is_permanent() && !is_unknown) || trouble.is("AlreadyExists") || trouble.is("ClientTokenConflict");
         // Otherwise AWS may have accepted it all the same: the next attempt asks with the same token.
         if is_stale || is_settled {
             Asked::forget(self.ctx)?;

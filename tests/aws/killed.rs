@@ -121,6 +121,26 @@ fn a_delete_is_made_once_wherever_the_worker_dies() {
     }
 }
 
+/// Nor when nobody could ask for a while what became of the first call.
+#[test]
+fn a_create_whose_caller_is_not_let_in_for_a_while_is_made_once() {
+    let Some(world) = World::new() else { return };
+    world.proxy.breaks("CreateResource", Fault::HoldAfter);
+    world.proxy.breaks("CreateResource", Fault::Refuse(403, "AccessDeniedException"));
+    let id = world.enqueue(&SyncAws::resource("AWS::EC2::VPC", "main", json!({})));
+    let worker = world.worker();
+    world.proxy.wait_for_held();
+    worker.kill();
+    world.proxy.let_go();
+    for code in ["AccessDeniedException: ", "other_identifier: "] {
+        world.drain();
+        let error = world.queue.get(&id).unwrap().last_error.unwrap();
+        assert!(error.starts_with(code), "{error}");
+        world.queue.retry(&id).unwrap();
+    }
+    assert_eq!((world.resources("AWS::EC2::VPC").len(), world.proxy.distinct_tokens()), (1, 1));
+}
+
 /// AWS keeps requests for a week; a job may lie about for longer.
 #[test]
 fn a_request_that_aws_has_forgotten_is_judged_by_the_resource() {

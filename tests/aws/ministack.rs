@@ -13,10 +13,15 @@ use super::world::until;
 
 /// It ends when its standard input does, so with the test program, however that ends.
 const SERVE: &str = "
-import os, sys, threading
+import asyncio, os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-from hypercorn.__main__ import main
-sys.exit(main(['ministack.app:app', '--bind', '127.0.0.1:0']))
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack.app import app
+config = Config()
+config.bind = ['127.0.0.1:0']
+config.errorlog = '-'
+asyncio.run(serve(app, config))
 ";
 
 struct Server {

@@ -9,12 +9,13 @@ need() {
 # Debian packages that tests use, by the program each brings: installed if that can be done here, or named.
 packages=()
 command -v strace >/dev/null || packages+=(strace)
+! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 if [ ${#packages[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "installing: ${packages[*]}"
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
     else
-        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes are tested with it)" >&2
+        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes and AWS are tested with it)" >&2
         exit 1
     fi
 fi

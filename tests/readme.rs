@@ -11,6 +11,7 @@ fn the_commands_of_the_readme_work() {
 #[test]
 fn the_commands_of_the_guides_work() {
     assert!(run_all(include_str!("../docs/handlers.md")) >= 9, "the guide has lost its commands");
+    assert!(run_all(include_str!("../docs/aws.md")) >= 5, "the guide has lost its commands");
 }
 
 /// In order, in one scratch folder; how many they were.

@@ -167,18 +167,29 @@ impl Programs {
     /// Reapers that have ended, and orphans of reapers that were killed.
     fn bury(&mut self) -> io::Result<()> {
         let mut ended = Vec::new();
-        let mut has_orphans = false;
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            has_orphans |= status.exit_status() != Some(0);
-            ended.push(pid);
-        }
-        if has_orphans {
+        loop {
+            let (more, has_orphans) = ended_children();
+            ended.extend(more);
+            if !has_orphans {
+                break;
+            }
+            // They are buried in the next round, so that nobody takes them for living when this process has ended.
             let living: Vec<Pid> = self.runs.iter().map(|run| run.reaper).filter(|pid| !ended.contains(pid)).collect();
             tree::end_all_but(&living)?;
         }
         self.runs.retain(|run| !ended.contains(&run.reaper));
         Ok(())
     }
+}
+
+/// Children that have ended, and whether one of them may have left others behind.
+fn ended_children() -> (Vec<Pid>, bool) {
+    let (mut ended, mut was_killed) = (Vec::new(), false);
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        was_killed |= status.exit_status() != Some(0);
+        ended.push(pid);
+    }
+    (ended, was_killed)
 }
 
 /// Puts it where the program expects it, to be passed on.

@@ -50,6 +50,28 @@ fn nothing_survives_a_worker_that_is_killed() {
 }
 
 #[test]
+fn a_job_is_not_taken_while_its_program_lives_although_its_worker_is_dead() {
+    let (place, id) = place();
+    let mut worker = place.worker(&[]);
+    let reaper = parent_of(place.pid("all"));
+    let supervisor = parent_of(reaper);
+    // Nobody can end the program now.
+    for pid in [supervisor, reaper] {
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+    }
+    worker.0.kill().unwrap();
+    worker.0.wait().unwrap();
+    let reclaim = place.jobq().arg("reclaim").output().unwrap();
+    assert!(reclaim.status.success(), "{reclaim:?}");
+    assert!(lives(place.pid("all")) && lives(place.pid("away")));
+    assert_eq!(place.job(&id).status, Status::Claimed, "the supervisor keeps the lock");
+    rustix::process::kill_process(supervisor, Signal::CONT).unwrap();
+    let successor = place.worker(&[]);
+    assert_ends_well(&place, &id);
+    successor.stop();
+}
+
+#[test]
 fn a_frozen_worker_loses_its_programs_before_its_jobs() {
     let (place, id) = place();
     let worker = place.worker(&["--lease", "2s"]);

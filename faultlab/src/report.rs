@@ -1,0 +1,87 @@
+//! What came of a scenario, in one line.
+
+use std::fmt;
+use std::time::Instant;
+
+/// What may be wrong after a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Acknowledged, and not there or not done.
+    Lost,
+    /// Two applied file effects of one job, or a handler that ran after its job
+    /// was decided.
+    Doubled,
+    /// Something of a dead process that nobody cleans up.
+    Litter,
+    /// Anything else: a panic, an error that is none, a file outside the root.
+    Wrong,
+}
+
+/// Counts and troubles of one scenario.
+pub struct Report {
+    name: String,
+    seed: u64,
+    started: Instant,
+    /// Faults that were planned, and those that happened.
+    pub sites: u64,
+    pub fired: u64,
+    /// Other counts worth telling.
+    pub told: Vec<(&'static str, u64)>,
+    troubles: Vec<(Trouble, String)>,
+}
+
+impl Report {
+    pub fn new(name: impl Into<String>, seed: u64) -> Self {
+        let name = name.into();
+        Self { name, seed, started: Instant::now(), sites: 0, fired: 0, told: Vec::new(), troubles: Vec::new() }
+    }
+
+    /// Takes note of something that must not be; `at` says where to look.
+    pub fn trouble(&mut self, kind: Trouble, at: impl Into<String>) {
+        self.troubles.push((kind, at.into()));
+    }
+
+    /// Everything planned has happened, and nothing was wrong after it.
+    pub fn is_good(&self) -> bool {
+        self.sites > 0 && self.fired == self.sites && self.troubles.is_empty()
+    }
+
+    /// Prints its line and hands it on.
+    pub fn printed(self) -> Self {
+        println!("{self}");
+        self
+    }
+
+    /// All that was wrong, for those who have to find out why.
+    pub fn troubles(&self) -> String {
+        let mut text = format!("{}:", self.name);
+        if self.sites == 0 || self.fired != self.sites {
+            text += &format!("\n  {} of {} faults happened", self.fired, self.sites);
+        }
+        for (kind, at) in self.troubles.iter().take(50) {
+            text += &format!("\n  {kind:?}: {at}");
+        }
+        if self.troubles.len() > 50 {
+            text += &format!("\n  and {} more", self.troubles.len() - 50);
+        }
+        text
+    }
+
+    fn count(&self, kind: Trouble) -> usize {
+        self.troubles.iter().filter(|(found, _)| *found == kind).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, seed, sites, fired, .. } = self;
+        write!(f, "{name:<28} seed={seed} sites={sites} fired={fired}")?;
+        let [lost, doubled, litter, wrong] =
+            [Trouble::Lost, Trouble::Doubled, Trouble::Litter, Trouble::Wrong].map(|kind| self.count(kind));
+        write!(f, " lost={lost} doubled={doubled} litter={litter} wrong={wrong}")?;
+        for (what, count) in &self.told {
+            write!(f, " {what}={count}")?;
+        }
+        write!(f, " ({:.1} s)", self.started.elapsed().as_secs_f64())
+    }
+}

@@ -10,6 +10,7 @@
 
 mod cases;
 mod report;
+mod soak;
 mod world;
 
 use std::process::ExitCode;
@@ -45,11 +46,20 @@ pub struct Lab {
 enum Part {
     /// All of them, one after the other
     All,
+    /// Eight processes on one queue, killed and stopped at random
+    Soak {
+        /// How many jobs there are to be at least
+        #[arg(long)]
+        jobs: Option<u64>,
+    },
 }
 
-const PARTS: &[Part] = &[];
+const PARTS: &[Part] = &[Part::Soak { jobs: None }];
 
 fn main() -> ExitCode {
+    if let Some(code) = soak::hand() {
+        return code;
+    }
     let Arguments { part, lab } = Arguments::parse();
     let parts = if part == Part::All { PARTS } else { &[part] };
     let reports: Vec<Report> = parts.iter().flat_map(|part| part.run(&lab)).collect();
@@ -61,9 +71,10 @@ fn main() -> ExitCode {
 
 impl Part {
     /// Each report has been printed when this returns.
-    fn run(self, _lab: &Lab) -> Vec<Report> {
+    fn run(self, lab: &Lab) -> Vec<Report> {
         match self {
             Part::All => unreachable!("it stands for the others"),
+            Part::Soak { jobs } => soak::run(lab, jobs),
         }
     }
 }

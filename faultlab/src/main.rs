@@ -9,6 +9,7 @@
 //! ```
 
 mod cases;
+mod damage;
 mod report;
 mod soak;
 mod world;
@@ -52,12 +53,14 @@ enum Part {
         #[arg(long)]
         jobs: Option<u64>,
     },
+    /// Flipped bits, lost ends and exchanged blocks of all that jobq keeps
+    Damage,
 }
 
-const PARTS: &[Part] = &[Part::Soak { jobs: None }];
+const PARTS: &[Part] = &[Part::Soak { jobs: None }, Part::Damage];
 
 fn main() -> ExitCode {
-    if let Some(code) = soak::hand() {
+    if let Some(code) = soak::hand().or_else(damage::as_hand) {
         return code;
     }
     let Arguments { part, lab } = Arguments::parse();
@@ -75,6 +78,7 @@ impl Part {
         match self {
             Part::All => unreachable!("it stands for the others"),
             Part::Soak { jobs } => soak::run(lab, jobs),
+            Part::Damage => damage::run(lab),
         }
     }
 }

@@ -1,0 +1,209 @@
+//! What has come of a damaged world, beside what was asked for.
+//!
+//! A wrong content, or anything under a name that nobody has asked for, is trouble
+//! whatever else is said; and so is a completed job whose file is not there. What is
+//! missing has to be told of: by a job that is there and not completed, or, where the
+//! job itself cannot be found any more, by an error of whoever opened the queue or
+//! worked on it, or at the least by the database's own check, which `jobq doctor` makes.
+//!
+//! What no program could notice, and is not counted:
+//! - bits that nobody reads: free space, pages that are in no use, times and other
+//!   notes for people;
+//! - an altered priority, time, lane, key or number of attempts: the job is run once
+//!   and right, at another time or in another order (a lane or a path that is altered
+//!   no longer holds the others back, so these may run before it);
+//! - an altered type that no worker knows: the job is pending, and seen there;
+//! - the end of a damaged log: SQLite takes it for the place where a writer died,
+//!   and what was committed behind it has never been. Files that were put in place
+//!   meanwhile stay, and a job whose end is lost is run again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::hand::{RAN, SAID};
+use super::hurt::{Harm, Part};
+use super::truth::{self, Asked, Stand, What};
+use crate::report::Trouble;
+use crate::world::walk;
+
+/// What a case came to.
+#[derive(Default)]
+pub struct Verdict {
+    pub troubles: Vec<(Trouble, String)>,
+    /// All is as if nothing had been damaged.
+    pub harmless: bool,
+    /// Only the database's own check tells of it.
+    pub doctor: bool,
+}
+
+/// A job as the database has it, as far as it can be read.
+struct Kept {
+    status: String,
+    error: String,
+}
+
+impl Kept {
+    fn is_completed(&self) -> bool {
+        self.status == "completed"
+    }
+}
+
+struct Case<'c> {
+    part: Part,
+    harm: &'c Harm,
+    /// What whoever came upon it has said, if it was not nothing.
+    said: String,
+    kept: HashMap<String, Kept>,
+    sound: bool,
+    verdict: Verdict,
+}
+
+pub fn judge(folder: &Path, part: Part, harm: &Harm) -> Verdict {
+    let said = std::fs::read_to_string(folder.join(SAID)).unwrap_or_else(|_| "nothing at all".to_owned());
+    let database = folder.join("root/.jobq/jobq.db");
+    let (kept, sound) = read(&database).unwrap_or_default();
+    let mut case = Case { part, harm, said, kept, sound, verdict: Verdict::default() };
+    let all = truth::all();
+    let right = case.files(folder, &all) & case.runs(folder, &all);
+    case.events(&database);
+    case.neighbours(&all);
+    case.verdict.harmless = right && all.iter().all(|asked| case.is_completed(asked));
+    case.verdict
+}
+
+/// Its jobs, and whether SQLite finds it sound; nothing if it cannot be read.
+fn read(database: &Path) -> rusqlite::Result<(HashMap<String, Kept>, bool)> {
+    let sql = Connection::open(database)?;
+    let said = sql.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    let mut jobs = sql.prepare("SELECT id, status, coalesce(last_error, '') FROM jobs NOT INDEXED")?;
+    let mut rows = jobs.query([])?;
+    let mut kept = HashMap::new();
+    while let Ok(Some(row)) = rows.next() {
+        let text = |index| row.get_ref(index).ok().and_then(|value| value.as_str().ok()).unwrap_or("?").to_owned();
+        kept.insert(text(0), Kept { status: text(1), error: text(2) });
+    }
+    Ok((kept, said.is_ok_and(|said| said == "ok")))
+}
+
+impl Case<'_> {
+    fn is_completed(&self, asked: &Asked) -> bool {
+        self.kept.get(&asked.id).is_some_and(Kept::is_completed)
+    }
+
+    /// Whether something tells that this was not done. A job that is called completed
+    /// is not excused by anything.
+    fn is_told(&mut self, asked: &Asked) -> bool {
+        if let Some(kept) = self.kept.get(&asked.id) {
+            return !kept.is_completed();
+        }
+        // It was never committed, as far as the log goes; or who was to queue it was not done.
+        let leader_is_done = || self.kept.get(&truth::leader()).is_some_and(Kept::is_completed);
+        if self.part == Part::Log || !self.said.is_empty() || (asked.is_follow_up() && !leader_is_done()) {
+            return true;
+        }
+        self.verdict.doctor |= !self.sound;
+        !self.sound
+    }
+
+    fn trouble(&mut self, kind: Trouble, what: impl std::fmt::Display) {
+        let Self { part, harm, said, .. } = self;
+        let at = format!("{part:?}, {}: {what} (said: {said:?})", harm.what);
+        self.verdict.troubles.push((kind, at));
+    }
+
+    /// Every file has a content that was asked for, and the last one unless
+    /// something tells why not. True if all of them have the last one.
+    fn files(&mut self, folder: &Path, all: &[Asked]) -> bool {
+        let root = folder.join("root");
+        let mut found: BTreeMap<String, Vec<u8>> = walk(&root)
+            .into_iter()
+            .filter(|path| !path.ends_with('/') && !path.starts_with(".jobq/"))
+            .map(|path| (path.clone(), std::fs::read(root.join(path)).unwrap()))
+            .collect();
+        let mut histories: BTreeMap<&str, Vec<(&Asked, Option<&str>)>> = BTreeMap::new();
+        for asked in all {
+            for (path, content) in asked.changes() {
+                histories.entry(path).or_default().push((asked, content));
+            }
+        }
+        let mut right = true;
+        for (path, history) in histories {
+            let there = found.remove(path);
+            let is = |content: Option<&str>| content.map(str::as_bytes) == there.as_deref();
+            let last = history.last().expect("somebody has asked").1;
+            if is(last) {
+                continue;
+            }
+            right = false;
+            if there.is_some() && !history.iter().any(|(_, content)| is(*content)) {
+                self.trouble(Trouble::Wrong, format!("{path} has a content that nobody has asked for"));
+            } else if !history.iter().any(|(asked, _)| self.is_told(asked)) {
+                self.trouble(Trouble::Lost, format!("{path} is not what it should be, and nobody says so"));
+            }
+        }
+        for path in found.into_keys() {
+            self.trouble(Trouble::Wrong, format!("{path:?}: nobody has asked for it"));
+        }
+        right
+    }
+
+    /// What notes have run, as often as they should. True if that is once each.
+    fn runs(&mut self, folder: &Path, all: &[Asked]) -> bool {
+        let ran = std::fs::read_to_string(folder.join(RAN)).unwrap_or_default();
+        let mut right = true;
+        for asked in all.iter().filter(|asked| matches!(asked.what, What::Note)) {
+            let times = ran.lines().filter(|line| *line == asked.id).count();
+            right &= times == 1;
+            if times > 1 {
+                self.trouble(Trouble::Doubled, format!("{} ran {times} times", asked.id));
+            } else if times == 0 && !self.is_told(asked) {
+                self.trouble(Trouble::Lost, format!("{} never ran, and nobody says so", asked.id));
+            }
+        }
+        let known: BTreeSet<&str> = all.iter().map(|asked| asked.id.as_str()).collect();
+        for line in ran.lines().filter(|line| !known.contains(line)) {
+            self.trouble(Trouble::Wrong, format!("{line:?} ran, and nobody has asked for it"));
+        }
+        right
+    }
+
+    /// No job decides or completes twice, as far as the database can be read.
+    fn events(&mut self, database: &Path) {
+        let twice = "SELECT job_id, type FROM job_events NOT INDEXED WHERE type IN ('decided', 'completed')
+                      GROUP BY job_id, type HAVING count(*) > 1";
+        let Ok(sql) = Connection::open(database) else { return };
+        let Ok(mut events) = sql.prepare(twice) else { return };
+        let Ok(mut rows) = events.query([]) else { return };
+        while let Ok(Some(row)) = rows.next() {
+            let (id, what) = (row.get::<_, String>(0), row.get::<_, String>(1));
+            if self.sound {
+                self.trouble(Trouble::Doubled, format!("{id:?} has {what:?} twice"));
+            }
+        }
+        // A part of a log is a database as it once was.
+        if self.part == Part::Log && !self.sound && self.said.is_empty() {
+            self.trouble(Trouble::Wrong, "the database is not sound");
+        }
+    }
+
+    /// Where it is certain whom the damage is done to, he is the only one who
+    /// feels it, and it is said.
+    fn neighbours(&mut self, all: &[Asked]) {
+        let Some(victim) = self.harm.victim.clone().filter(|_| self.harm.real) else { return };
+        for asked in all {
+            let Kept { status, error } = match self.kept.get(&asked.id) {
+                Some(kept) => Kept { status: kept.status.clone(), error: kept.error.clone() },
+                None => Kept { status: "not there".to_owned(), error: String::new() },
+            };
+            // What waits on a commit that cannot be applied waits on.
+            let waits = asked.stand == Stand::Accepted && status == "pending";
+            let expected = if asked.id == victim { status == "failed" } else { status == "completed" || waits };
+            let word = if self.part == Part::Payload { "payload_damaged" } else { "damaged" };
+            if !expected || (asked.id == victim && !error.contains(word)) {
+                self.trouble(Trouble::Wrong, format!("{} is {status}: {error:?} (damaged: {victim})", asked.id));
+            }
+        }
+    }
+}

@@ -26,6 +26,7 @@
 //! stage_folder   a folder for a job's program, and files of it that become staged ones
 //! plan           an effect as it is wanted → as it is recorded
 //! check, apply   whether the disk is as planned; the change itself
+//! verify         staged content, before it is put in place by somebody else
 //! touched        folders that have to be synced before COMMIT
 //! stage_own      this process's own folder in the stage
 //! left           a walk through what programs have left there
@@ -49,6 +50,7 @@ mod stage_sync;
 mod stage_writer;
 mod sweep;
 mod touched;
+mod verify;
 mod walk;
 
 use std::io;
@@ -82,6 +84,7 @@ pub struct Files {
     database: Option<database::Database>,
     stage: stage::Stage,
     touched: touched::Touched,
+    verified: verify::Verified,
     watch: Option<Box<Watch>>,
 }
 
@@ -157,6 +160,7 @@ impl Files {
             database: None,
             stage: stage::Stage::new(owner),
             touched: touched::Touched::default(),
+            verified: verify::Verified::default(),
             watch: None,
         })
     }

@@ -86,6 +86,8 @@ impl Queue {
             let mut new = false;
             for lease in &leases {
                 new |= seen.insert(lease.id.clone());
+                // What cannot be read now is told when it is applied.
+                committer.files().look_over(&self.store().planned(&lease.id).unwrap_or_default());
             }
             let (done, undone) = self.apply_all(committer, leases);
             applied += done;

@@ -40,7 +40,7 @@ struct Job<'a> {
 impl Job<'_> {
     fn apply(&self) -> ApplyReport {
         // All preconditions before the first change: most conflicts leave nothing behind.
-        let checked: Vec<_> = self.effects.iter().map(|effect| self.files.check(effect)).collect();
+        let checked: Vec<_> = self.effects.iter().map(|effect| self.check(effect)).collect();
         let clash = clash(self.effects).map(|(path, why)| {
             let effect = self.effects.iter().find(|effect| effect.path == path).expect("one of them");
             Trouble::of(effect, FileError::target(path, why))
@@ -79,6 +79,23 @@ impl Job<'_> {
             None => ApplyReport::Applied(stamps),
             Some(trouble) => report(self.effects, self.on_disk(&stamps, &next), trouble, self.afresh),
         }
+    }
+
+    /// Whether the effect can be applied, with content that is what was recorded.
+    fn check(&self, effect: &PlannedEffect) -> Result<Next, Trouble> {
+        let next = self.files.check(effect)?;
+        if let (Next::Change(_), EffectOp::Put { sha256, size, stage: Some(stage) }) = (&next, &effect.op)
+            && !(self.staged_it(stage)
+                || self.files.is_whole(stage, sha256, *size).map_err(|e| Trouble::of(effect, e))?)
+        {
+            return Err(Trouble::unstaged(effect));
+        }
+        Ok(next)
+    }
+
+    /// Whether this very claim has staged a file: its content was hashed as it was written.
+    fn staged_it(&self, stage: &str) -> bool {
+        stage.contains(&format!("/{}.{}.", self.lease.id, self.lease.token))
     }
 
     /// What is on disk although the job is not done: what was changed now, and
@@ -133,7 +150,7 @@ impl Job<'_> {
         let opened = self.files.open_staged(stage, *size).map_err(|e| failed("open its staged content", e))?;
         let staged = opened.ok_or_else(|| Trouble::unstaged(effect))?;
         // Another claim planned this, so another run may have made folders for it.
-        let doubt = self.afresh || !stage.contains(&format!("/{}.{}.", self.lease.id, self.lease.token));
+        let doubt = self.afresh || !self.staged_it(stage);
         let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;
         if spot.find().map_err(|e| Trouble::of(effect, e))? != found {
             return Ok(None);

@@ -211,7 +211,7 @@ pub(super) fn copy_hashed(mut from: impl io::Read, to: &mut impl io::Write) -> i
 
 /// Whether the clock that stamps files may not have moved on since `ctime`. A
 /// time in the future says nothing either.
-fn is_young(ctime: i64) -> bool {
+pub(super) fn is_young(ctime: i64) -> bool {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
     let old_enough = ctime.saturating_add(i64::try_from(tick(ctime).as_nanos()).unwrap_or(i64::MAX));

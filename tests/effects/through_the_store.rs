@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use jobq::clock::ManualClock;
 use jobq::effects::{Act, Files};
 use jobq::store::sqlite::{SqliteOptions, SqliteStore};
-use jobq::store::{Application, Decision, Ending, Lease, PlannedEffect, Step, Store as _};
+use jobq::store::{
+    Application, DeadOwner, Decision, EffectOp, Ending, Lease, PlannedEffect, Reclaim, Step, Store as _,
+};
 use jobq::{NewJob, Status};
 use rustix::io::Errno;
 
@@ -146,4 +148,37 @@ fn a_job_whose_sync_keeps_failing_is_put_off_and_written_afresh_by_the_next() {
     assert_eq!(bench.store.apply(next, others).unwrap(), Application::Completed);
     assert_ne!(inode(&bench.world.path("a/f")), before, "the next process knew");
     assert_eq!(bench.world.content("a/f").as_deref(), Some("new"));
+}
+
+/// What a dead process has left, in other hands.
+fn taken_over(bench: &Bench) -> Vec<Lease> {
+    let dead = vec![DeadOwner { locked_by: claim_request(1).owner.locked_by, started: None }];
+    bench.store.reclaim(Reclaim { dead, lapsed: Vec::new() }).unwrap();
+    bench.store.take_over(owner("next"), 64).unwrap().into_iter().map(|taken| taken.lease).collect()
+}
+
+/// Its size is as it was, and so is its name; it is for the hash to tell.
+#[test]
+fn staged_content_that_is_damaged_is_not_put_in_place() {
+    let bench = Bench::new();
+    let leases = bench.claim(2);
+    let files = Arc::new(bench.world.files());
+    for (lease, path) in leases.iter().zip(["damaged", "sound"]) {
+        bench.decide(lease, plan_puts(&files, lease, &[(path, "content")]));
+    }
+    let staged = bench.store.planned(&leases[0].id).unwrap().remove(0);
+    let EffectOp::Put { stage: Some(stage), .. } = staged.op else { panic!("{staged:?}") };
+    std::fs::write(bench.world.state().join("stage").join(stage), "cantent").unwrap();
+    for lease in taken_over(&bench) {
+        let next = Arc::new(bench.world.files());
+        let answer = bench.store.apply(lease.clone(), next).unwrap();
+        match bench.store.get(&lease.id).unwrap().status {
+            Status::Failed => {
+                assert_eq!(lease.id, leases[0].id);
+                assert!(matches!(&answer, Application::Conflict(why) if why.contains("damaged")), "{answer:?}");
+            }
+            status => assert_eq!((lease.id.as_str(), status), (leases[1].id.as_str(), Status::Completed)),
+        }
+    }
+    assert_eq!((bench.world.content("damaged"), bench.world.content("sound").as_deref()), (None, Some("content")));
 }

@@ -182,3 +182,48 @@ fn staged_content_that_is_damaged_is_not_put_in_place() {
     }
     assert_eq!((bench.world.content("damaged"), bench.world.content("sound").as_deref()), (None, Some("content")));
 }
+
+/// Whatever of a decision is not as it was recorded, nothing of it is done.
+#[test]
+fn a_damaged_plan_ends_failed_and_alone() {
+    for damage in [
+        "UPDATE effects SET path = 'other' WHERE job_id = ?1 AND number = 0",
+        "UPDATE effects SET path = CAST(x'61ff' AS TEXT) WHERE job_id = ?1 AND number = 0",
+        "UPDATE effects SET op = 'remove', sha256 = NULL, size = NULL, stage = NULL WHERE job_id = ?1 AND number = 0",
+        "UPDATE effects SET path = 'stays' WHERE job_id = ?1 AND number = 1",
+        "UPDATE effects SET job_id = 'nobody' WHERE job_id = ?1 AND number = 1",
+        "DELETE FROM effects WHERE job_id = ?1",
+        "UPDATE jobs SET outcome = replace(outcome, 'first', 'furst') WHERE id = ?1",
+        "UPDATE jobs SET outcome = replace(outcome, '\"sha256\"', '\"sha257\"') WHERE id = ?1",
+        "UPDATE jobs SET outcome = '{' WHERE id = ?1",
+        "UPDATE jobs SET outcome = CAST(x'7bff' AS TEXT) WHERE id = ?1",
+    ] {
+        let bench = Bench::new();
+        for path in ["goes", "stays"] {
+            bench.world.old(path, path);
+        }
+        let leases = bench.claim(2);
+        let files = Arc::new(bench.world.files());
+        let effects = files.plan_all(vec![put(&files, &leases[0], 0, "new", "new"), remove("goes")]).unwrap();
+        let decision = Decision { effects, result: Some("\"first\"".to_owned()), ..Decision::default() };
+        bench.store.decide(leases[0].clone(), decision).unwrap();
+        bench.decide(&leases[1], plan_puts(&files, &leases[1], &[("sound", "content")]));
+        let sql = rusqlite::Connection::open(bench.world.state().join("jobq.db")).unwrap();
+        sql.execute_batch("DROP TRIGGER jobs_transition").unwrap();
+        assert!(sql.execute(damage, [&leases[0].id]).unwrap() > 0, "{damage}");
+        let taken = taken_over(&bench);
+        let steps = taken.iter().map(|lease| (lease.clone(), Step::Apply(files.clone()))).collect();
+        for answer in bench.store.settle(steps).expect(damage) {
+            answer.expect(damage);
+        }
+        assert_eq!(
+            [bench.status(&leases[0]), bench.status(&leases[1])],
+            [Status::Failed, Status::Completed],
+            "{damage}"
+        );
+        let error = bench.store.get(&leases[0].id).unwrap().last_error.unwrap();
+        assert!(error.starts_with("plan_damaged: "), "{damage}: {error}");
+        let there = ["new", "other", "goes", "stays", "sound"].map(|path| bench.world.content(path).is_some());
+        assert_eq!(there, [false, false, true, true, true], "{damage}");
+    }
+}

@@ -10,6 +10,7 @@ use super::decide::OutcomeRecord;
 use super::enqueue;
 use super::events::{self, NewEvent};
 use super::lease::{self, End, Held};
+use super::row::read;
 use super::tx::Tx;
 use crate::clock::{Millis, rfc3339};
 use crate::error::{Error, ErrorKind, Result};
@@ -31,6 +32,13 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
     if !held.decided {
         return Err(Error::wrong_state(format!("job {} is not decided; there is nothing to apply", lease.id)));
     }
+    let Some(outcome) = OutcomeRecord::read(tx, lease)? else {
+        // Nothing of it can be relied on, so nothing of it is done, and the job ends alone.
+        let failure =
+            Failure::new("plan_damaged", "what it is to do is not stored as it was decided; queue the job again");
+        lease::end(tx, lease, &held, End::failed(&failure))?;
+        return Ok(Application::Conflict(failure.text()));
+    };
     let effects = tx.rows(PLANNED, params![lease.id], planned_row)?;
     let report = applier.apply(lease, &effects, held.sync_failed);
     // In a group the folders are synced once, before its COMMIT. If that fails the
@@ -44,7 +52,7 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
     }
     match report {
         ApplyReport::Applied(stamps) => {
-            let event = complete(tx, lease, &held)?;
+            let event = complete(tx, lease, &held, &outcome)?;
             mark_applied(tx, lease, event, effects.iter().zip(stamps))?;
             Ok(Application::Completed)
         }
@@ -77,20 +85,22 @@ const SYNC_AGAIN: Millis = 5_000;
 /// What waits grow to, unless a longer one is asked for.
 const LONGEST: Millis = 30_000;
 
-/// A row of [`PLANNED`].
+/// A row of [`PLANNED`]. Whatever stands there is read: that it is not what was
+/// recorded shows by the hash, and costs this job alone.
 pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<PlannedEffect> {
-    let precondition: String = row.get(1)?;
-    let op = match row.get::<_, Option<String>>(3)? {
+    let precondition: String = read(row, 1)?;
+    let op = match read::<Option<String>>(row, 3)? {
         Some(sha256) => {
-            EffectOp::Put { sha256, size: u64::try_from(row.get::<_, i64>(4)?).unwrap_or(0), stage: row.get(5)? }
+            let size = row.get_ref(4)?.as_i64().ok().and_then(|size| u64::try_from(size).ok());
+            EffectOp::Put { sha256, size: size.unwrap_or(0), stage: read(row, 5)? }
         }
         None => EffectOp::Remove,
     };
     Ok(PlannedEffect {
-        path: row.get(0)?,
+        path: read(row, 0)?,
         op,
         precondition: if precondition == "absent" { Precondition::Absent } else { Precondition::Sha256(precondition) },
-        observed: row.get(2)?,
+        observed: read(row, 2)?,
     })
 }
 
@@ -98,12 +108,7 @@ pub(super) const PLANNED: &str = "SELECT path, precondition, observed, sha256, s
       WHERE job_id = ?1 AND state = 'planned' ORDER BY number";
 
 /// Returns the id of the completing event, by which applied effects are ordered.
-fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held) -> Result<i64> {
-    let outcome = tx
-        .row("SELECT outcome FROM jobs WHERE seq = ?1", params![lease.seq], |row| row.get::<_, String>(0))?
-        .unwrap_or_default();
-    let outcome: OutcomeRecord = serde_json::from_str(&outcome)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, format!("job {}: its outcome cannot be read: {e}", lease.id)))?;
+fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held, outcome: &OutcomeRecord) -> Result<i64> {
     let end = End {
         status: Status::Completed,
         result: outcome.result.as_deref().map(serde_json::value::RawValue::get),

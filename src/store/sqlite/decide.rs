@@ -5,21 +5,70 @@ use std::collections::HashSet;
 
 use rusqlite::params;
 
+use super::apply::planned_row;
 use super::enqueue;
 use super::events::{self, NewEvent};
 use super::gates;
 use super::lease::{self, End};
+use super::row::read;
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json::sha256_hex;
 use crate::payload::Hold;
 use crate::store::{Decision, EffectOp, Ending, EnqueueJob, Lease, PlannedEffect, Precondition};
 
 /// The `outcome` column. Effects are rows of their own.
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct OutcomeRecord {
     pub(super) result: Option<Box<serde_json::value::RawValue>>,
     pub(super) follow_ups: Vec<EnqueueJob>,
+    /// See [`OutcomeRecord::hash`]. Jobs that were decided before there was one have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
 }
+
+impl OutcomeRecord {
+    fn of(job_id: &str, decision: &Decision) -> Result<Self> {
+        let result = decision.result.clone().map(serde_json::value::RawValue::from_string).transpose();
+        let result = result.map_err(|e| Error::invalid("result", e))?;
+        let mut outcome = Self { result, follow_ups: decision.follow_ups.clone(), sha256: None };
+        let effects = decision.effects.iter().map(|effect| (effect.path.as_str(), &effect.op));
+        outcome.sha256 = Some(outcome.hash(job_id, effects)?);
+        Ok(outcome)
+    }
+
+    /// Over all that the job is to do, so that no damage to any of it is carried out:
+    /// a file at another path, or nothing at all where a row cannot be found any more.
+    /// What a path must hold before is no part of it: `retry` may change that, and if
+    /// it is damaged nothing on the disk is like it.
+    fn hash<'e>(&self, job_id: &str, effects: impl Iterator<Item = (&'e str, &'e EffectOp)>) -> Result<String> {
+        let effect = |(path, op): (&'e str, &'e EffectOp)| match op {
+            EffectOp::Put { sha256, size, stage } => serde_json::json!([path, sha256, size, stage]),
+            EffectOp::Remove => serde_json::json!([path]),
+        };
+        let effects: Vec<_> = effects.map(effect).collect();
+        let all = serde_json::to_string(&(job_id, effects, &self.result, &self.follow_ups));
+        all.map(|text| sha256_hex(text.as_bytes())).map_err(|e| Error::invalid("follow_ups", e))
+    }
+
+    /// What a job has decided, as it is stored; `None` if that is not what was recorded.
+    pub(super) fn read(tx: &Tx<'_>, lease: &Lease) -> Result<Option<Self>> {
+        let stored = tx
+            .row("SELECT outcome FROM jobs WHERE seq = ?1", params![lease.seq], |row| read::<Option<String>>(row, 0))?;
+        let Some(outcome) = stored.flatten().and_then(|text| serde_json::from_str::<Self>(&text).ok()) else {
+            return Ok(None);
+        };
+        let Some(recorded) = &outcome.sha256 else { return Ok(Some(outcome)) };
+        // Also what an earlier apply has put in place before it got stuck.
+        let effects = tx.rows(ALL_EFFECTS, params![lease.id], planned_row)?;
+        let found = outcome.hash(&lease.id, effects.iter().map(|effect| (effect.path.as_str(), &effect.op)))?;
+        Ok((found == *recorded).then_some(outcome))
+    }
+}
+
+const ALL_EFFECTS: &str = "SELECT path, precondition, observed, sha256, size, stage FROM effects
+      WHERE job_id = ?1 ORDER BY number";
 
 pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<Ending> {
     let mut held = lease::current(tx, lease)?;
@@ -31,11 +80,7 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
         lease::end(tx, lease, &held, End::cancelled())?;
         return Ok(Ending::Cancelled);
     }
-    let result = decision.result.clone().map(serde_json::value::RawValue::from_string).transpose();
-    let outcome = OutcomeRecord {
-        result: result.map_err(|e| Error::invalid("result", e))?,
-        follow_ups: decision.follow_ups.clone(),
-    };
+    let outcome = OutcomeRecord::of(&lease.id, decision)?;
     let outcome = serde_json::to_string(&outcome).map_err(|e| Error::invalid("follow_ups", e))?;
     enqueue::rehearse(tx, &decision.follow_ups)?;
     hold_paths(tx, lease, &mut held.holds, &decision.effects)?;

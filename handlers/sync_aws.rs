@@ -7,18 +7,24 @@
 //! cloud        one client, one thread that drives it, credentials from the usual places
 //! api          the calls
 //! trouble      what went wrong, and whether another attempt may help
-//! handler      one attempt
+//! handler      what runs the jobs
+//! attempt      one attempt: what is there, what is asked of AWS, the waiting
+//! ends         how it ends, and what is kept of it
 //! remote       completed jobs beside what AWS has
 //! ```
 
 #[cfg(feature = "aws")]
 mod api;
 #[cfg(feature = "aws")]
+mod attempt;
+#[cfg(feature = "aws")]
 mod checkpoint;
 #[cfg(feature = "aws")]
 mod cloud;
 #[cfg(feature = "aws")]
 mod difference;
+#[cfg(feature = "aws")]
+mod ends;
 #[cfg(feature = "aws")]
 mod handler;
 #[cfg(feature = "aws")]

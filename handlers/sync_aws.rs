@@ -7,6 +7,7 @@
 //! cloud        one client, one thread that drives it, credentials from the usual places
 //! api          the calls
 //! trouble      what went wrong, and whether another attempt may help
+//! doubt        creates that must not be repeated
 //! handler      what runs the jobs
 //! attempt      one attempt: what is there, what is asked of AWS, the waiting
 //! ends         how it ends, and what is kept of it
@@ -23,6 +24,8 @@ mod checkpoint;
 mod cloud;
 #[cfg(feature = "aws")]
 mod difference;
+#[cfg(feature = "aws")]
+mod doubt;
 #[cfg(feature = "aws")]
 mod ends;
 #[cfg(feature = "aws")]

@@ -3,9 +3,11 @@
 #![cfg(feature = "aws")]
 
 mod aws {
+    mod doubt;
     mod failures;
     mod faults;
     mod killed;
+    mod meanwhile;
     mod ministack;
     mod proxy;
     mod remote;

@@ -34,8 +34,8 @@ pub(super) enum State {
 }
 
 /// The properties of a resource; `None` if there is none.
-pub(super) async fn read(client: &Client, job: &SyncAws) -> Result<Option<Value>, Trouble> {
-    let call = client.get_resource().type_name(&job.resource_type).identifier(&job.resource_id);
+pub(super) async fn read(client: &Client, resource_type: &str, id: &str) -> Result<Option<Value>, Trouble> {
+    let call = client.get_resource().type_name(resource_type).identifier(id);
     let answer = match call.send().await {
         Ok(answer) => answer,
         Err(error) => {

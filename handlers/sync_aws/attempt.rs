@@ -5,12 +5,13 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use aws_sdk_cloudcontrol::Client;
+use serde_json::Value;
 
 use super::api::{self, Event, State};
 use super::checkpoint::Asked;
 use super::difference::{fingerprint, patch};
+use super::doubt::not_known;
 use super::handler::{Called, GLANCE, SyncAwsHandler};
-use super::trouble::Trouble;
 use super::{Operation, SyncAws, SyncedResource};
 use crate::{Context, HandlerError};
 
@@ -37,23 +38,27 @@ impl Attempt<'_> {
         self.begin()
     }
 
-    /// Where an earlier attempt was. `None`: AWS knows nothing of it any more.
+    /// Where an earlier attempt was. `None`: AWS knows nothing of it any more, and
+    /// nothing is lost by beginning anew.
     fn go_on(&self, asked: Asked) -> Result<Option<SyncedResource>, HandlerError> {
-        if let Some(identifier) = &asked.made_as {
-            return Err(self.made_as_another(identifier, &asked));
+        if asked.made_as.is_some() {
+            return Err(self.is_another(&asked));
         }
         let Some(token) = asked.request_token.clone() else {
-            return self.ask(asked).map(Some);
+            if asked.is_remembered() {
+                return self.ask(asked).map(Some);
+            }
+            // The same call would be another request by now.
+            return self.is_lost(&asked).map(|()| None);
         };
-        let Some(event) = self.call(api::status(&self.client, &token))? else {
-            Asked::forget(self.ctx)?;
-            return Ok(None);
-        };
-        self.wait_for(asked, event).map(Some)
+        match self.call(api::status(&self.client, &token))? {
+            Some(event) => self.wait_for(asked, event).map(Some),
+            None => self.is_unknown(&asked).map(|()| None),
+        }
     }
 
     fn begin(&self) -> Result<SyncedResource, HandlerError> {
-        let actual = self.call(api::read(&self.client, self.job))?;
+        let actual = self.read()?;
         let asked = match (&self.job.config, actual) {
             (None, None) => return Ok(self.unchanged(None)),
             (None, Some(_)) => Asked::new(Operation::Deleted, None),
@@ -104,12 +109,16 @@ impl Attempt<'_> {
             let wait = event.retry_after.map_or(usual, |wait| wait.clamp(FIRST_WAIT, LONGEST_RETRY_AFTER));
             usual = (usual * 2).min(LONGEST_WAIT);
             self.sleep(wait)?;
-            let Some(next) = self.call(api::status(&self.client, &token))? else {
-                let lost = Trouble::new("RequestTokenNotFound", "AWS no longer knows the request");
-                return self.over(&asked, lost.with_request(Some(&token)));
+            event = match self.call(api::status(&self.client, &token))? {
+                Some(next) => next,
+                None => return Err(self.is_unknown(&asked).err().unwrap_or_else(|| not_known(&token))),
             };
-            event = next;
         }
+    }
+
+    /// The resource of the job.
+    pub(super) fn read(&self) -> Result<Option<Value>, HandlerError> {
+        self.call(api::read(&self.client, &self.job.resource_type, &self.job.resource_id))
     }
 
     pub(super) fn call<T>(&self, call: impl Future<Output = Called<T>>) -> Result<T, HandlerError> {

@@ -131,7 +131,7 @@ impl SyncAwsHandler {
     /// What AWS has.
     fn look(&self, sync: &SyncAws) -> std::result::Result<Option<serde_json::Value>, Trouble> {
         let client = self.cloud.block_on(Box::pin(self.cloud.client()))??;
-        let seen = self.cloud.block_on(Box::pin(api::read(&client, sync)))?;
+        let seen = self.cloud.block_on(Box::pin(api::read(&client, &sync.resource_type, &sync.resource_id)))?;
         seen.inspect_err(|trouble| self.cloud.learn(trouble))
     }
 }

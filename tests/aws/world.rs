@@ -96,6 +96,14 @@ impl World {
         self.queue.events(&EventQuery { job_id: Some(id.to_owned()), after: 0, limit: 1_000 }).unwrap()
     }
 
+    /// What the last attempt has asked of AWS is this much older than it was.
+    pub fn age(&self, id: &str, hours: i64) {
+        let conn = rusqlite::Connection::open(self.root().join(".jobq/jobq.db")).unwrap();
+        let older = "UPDATE jobs SET checkpoint = json_set(checkpoint, '$.asked_at', checkpoint->>'asked_at' - ?2) WHERE id = ?1";
+        let changed = conn.execute(older, (id, hours * 3_600)).unwrap();
+        assert_eq!(changed, 1);
+    }
+
     /// Calls the server itself, past the proxy, as somebody else would.
     pub fn aside(&self, action: &str, body: &Value) -> Value {
         let scope = format!("{}/20260101/eu-central-1/cloudcontrolapi/aws4_request", self.account);

@@ -1,0 +1,27 @@
+//! What others do to a resource between two calls of a job.
+
+use serde_json::json;
+
+use super::proxy::Fault;
+use super::world::{World, bucket, completed};
+
+/// A day and a half later it would be another request, for a resource that has changed.
+#[test]
+fn an_update_that_has_lain_too_long_is_made_for_what_is_there_now() {
+    let Some(world) = World::new() else { return };
+    completed(&world.sync(&bucket("b", json!({ "A": 1, "B": 1 }))));
+    world.proxy.breaks("UpdateResource", Fault::HoldBefore);
+    let id = world.enqueue(&bucket("b", json!({ "A": null, "B": 2 })));
+    let worker = world.worker();
+    world.proxy.wait_for_held();
+    worker.kill();
+    world.proxy.let_go();
+    world.age(&id, 37);
+    // The old patch would remove what is not there, and be refused for ever.
+    world.meddle("b", &json!([{ "op": "remove", "path": "/A" }]));
+    world.drain();
+    completed(&world.queue.get(&id).unwrap());
+    let last = world.proxy.calls().into_iter().rev().find(|call| call.action == "UpdateResource").unwrap();
+    let patch: serde_json::Value = serde_json::from_str(last.body["PatchDocument"].as_str().unwrap()).unwrap();
+    assert_eq!(patch, json!([{ "op": "replace", "path": "/B", "value": 2 }]));
+}

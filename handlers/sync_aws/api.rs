@@ -44,8 +44,8 @@ pub(super) async fn read(client: &Client, resource_type: &str, id: &str) -> Resu
         }
     };
     let text = answer.resource_description().and_then(|resource| resource.properties());
-    let unreadable = || Trouble::new(UNREADABLE, "AWS told no properties that are JSON");
-    text.and_then(|text| serde_json::from_str(text).ok()).map(Some).ok_or_else(unreadable)
+    let properties = text.and_then(|text| serde_json::from_str(text).ok()).filter(Value::is_object);
+    properties.map(Some).ok_or_else(|| Trouble::new(UNREADABLE, "AWS told no properties that are a JSON object"))
 }
 
 /// Creates, updates or deletes; the same call with the same token is the same request.

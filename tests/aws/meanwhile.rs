@@ -1,5 +1,6 @@
 //! What others do to a resource between two calls of a job.
 
+use jobq::handlers::Operation;
 use serde_json::json;
 
 use super::proxy::Fault;
@@ -24,4 +25,23 @@ fn an_update_that_has_lain_too_long_is_made_for_what_is_there_now() {
     let last = world.proxy.calls().into_iter().rev().find(|call| call.action == "UpdateResource").unwrap();
     let patch: serde_json::Value = serde_json::from_str(last.body["PatchDocument"].as_str().unwrap()).unwrap();
     assert_eq!(patch, json!([{ "op": "replace", "path": "/B", "value": 2 }]));
+}
+
+/// A resource is not patched by what cannot be one.
+#[test]
+fn an_answer_that_is_no_resource_is_not_believed() {
+    for answer in [
+        r#"{}"#,
+        r#"{"ResourceDescription":{}}"#,
+        r#"{"ResourceDescription":{"Identifier":"b","Properties":"{"}}"#,
+        r#"{"ResourceDescription":{"Identifier":"b","Properties":"null"}}"#,
+        r#"{"ResourceDescription":{"Identifier":"b","Properties":"[]"}}"#,
+    ] {
+        let Some(world) = World::new() else { return };
+        completed(&world.sync(&bucket("b", json!({ "A": 1 }))));
+        world.proxy.breaks("GetResource", Fault::Say(200, answer));
+        let job = world.sync(&bucket("b", json!({ "A": 1, "B": null })));
+        assert_eq!(completed(&job).operation, Operation::Unchanged, "{answer}");
+        assert_eq!((job.attempts, world.proxy.count("UpdateResource")), (2, 0), "{answer}");
+    }
 }

@@ -30,6 +30,8 @@ pub enum Fault {
     None,
     /// Accepted, and failed later with this code.
     Fail(&'static str),
+    /// Answered with these words; the server hears nothing of it.
+    Say(u16, &'static str),
 }
 
 /// A call that came in.
@@ -166,6 +168,7 @@ impl Shared {
             Some(Fault::DropBefore) => return,
             Some(Fault::HoldBefore) => return self.hold(),
             Some(Fault::Fail(code)) => self.failing(&body, action, code),
+            Some(Fault::Say(status, words)) => (status, serde_json::from_str(words).unwrap()),
             Some(Fault::DropAfter) => return drop(self.handle(action, &request, &body)),
             Some(Fault::HoldAfter) => {
                 let _done = self.handle(action, &request, &body);

@@ -19,8 +19,8 @@ pub(super) fn patch(given: &Value, actual: &Value) -> Patch {
 
 fn compare(given: &Value, actual: &Value, path: &PointerBuf, operations: &mut Vec<PatchOperation>) {
     let (Value::Object(wanted), Value::Object(there)) = (given, actual) else {
-        if !same(given, actual) {
-            let value = without_nulls(given);
+        let value = without_nulls(given);
+        if !same(&value, actual) {
             operations.push(PatchOperation::Replace(ReplaceOperation { path: path.clone(), value }));
         }
         return;
@@ -30,6 +30,8 @@ fn compare(given: &Value, actual: &Value, path: &PointerBuf, operations: &mut Ve
         match (wanted, there.get(name)) {
             (Value::Null, None | Some(Value::Null)) => {}
             (Value::Null, Some(_)) => operations.push(PatchOperation::Remove(RemoveOperation { path })),
+            // An empty list is what AWS does not tell. An empty object may be a choice of its own.
+            (Value::Array(wanted), None | Some(Value::Null)) if wanted.is_empty() => {}
             (wanted, None | Some(Value::Null)) => {
                 operations.push(PatchOperation::Add(AddOperation { path, value: without_nulls(wanted) }));
             }
@@ -38,10 +40,12 @@ fn compare(given: &Value, actual: &Value, path: &PointerBuf, operations: &mut Ve
     }
 }
 
-/// 1 and 1.0 are the same to AWS.
+/// 1 and 1.0 are the same to AWS. Two whole numbers are not rounded: long ones could look alike.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || ((one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64())
+        }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
@@ -55,9 +59,15 @@ fn same(one: &Value, other: &Value) -> bool {
 
 /// As it is sent to AWS, which knows no null.
 pub(super) fn without_nulls(value: &Value) -> Value {
-    let Value::Object(fields) = value else { return value.clone() };
-    let set = fields.iter().filter(|(_, value)| !value.is_null());
-    Value::Object(set.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+    match value {
+        Value::Object(fields) => {
+            let set = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        // A place in a list is not left out: the others would get other places.
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        _ => value.clone(),
+    }
 }
 
 /// sha256 of the given properties as they are now: what AWS has made of them, and
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn only_what_is_given_and_differs_is_patched() {
-        let actual = json!({"Name": "b", "Arn": "arn:b", "Size": 1, "Deep": {"A": 1, "B": {"C": [1, 2]}}});
+        let actual = json!({"Name": "b", "Arn": "arn:b", "Size": 1, "Deep": {"A": 1, "B": {"C": [1, 2]}, "L": [{"K": 1}]}, "Long": 9_007_199_254_740_993_u64});
         for same in [
             json!({}),
             json!({"Name": "b"}),
@@ -126,12 +136,21 @@ mod tests {
             json!({"Deep": {"B": {"C": [1, 2.0]}}}),
             json!({"Gone": null, "Deep": {"Gone": null}}),
             json!({"Deep": {}}),
+            json!({"NoList": []}),
+            json!({"Deep": {"L": [{"K": 1, "Gone": null}]}}),
         ] {
             assert_eq!(operations(&same, &actual), json!([]), "{same}");
         }
         for (given, patch) in [
             (json!({"Size": 2}), json!([{"op": "replace", "path": "/Size", "value": 2}])),
             (json!({"Size": "1"}), json!([{"op": "replace", "path": "/Size", "value": "1"}])),
+            (
+                json!({"Long": 9_007_199_254_740_992_u64}),
+                json!([{"op": "replace", "path": "/Long", "value": 9_007_199_254_740_992_u64}]),
+            ),
+            (json!({"New": [{"K": null, "V": 1}]}), json!([{"op": "add", "path": "/New", "value": [{"V": 1}]}])),
+            (json!({"NoObject": {}}), json!([{"op": "add", "path": "/NoObject", "value": {}}])),
+            (json!({"Deep": {"a~b": 1}}), json!([{"op": "add", "path": "/Deep/a~0b", "value": 1}])),
             (json!({"Size": null}), json!([{"op": "remove", "path": "/Size"}])),
             (json!({"New": {"a/b": 1, "c": null}}), json!([{"op": "add", "path": "/New", "value": {"a/b": 1}}])),
             (json!({"Deep": {"a/b": 1}}), json!([{"op": "add", "path": "/Deep/a~1b", "value": 1}])),

@@ -96,7 +96,7 @@ impl Attempt<'_> {
         loop {
             let waiting = match event.state {
                 State::Done => return self.done(asked, event.identifier),
-                State::Over(trouble) => return self.over(&asked, trouble),
+                State::Over(trouble) => return self.over(asked, event.identifier, trouble),
                 State::Waiting(waiting) => waiting,
             };
             let how_far = [Some(doing(&asked)), Some(waiting), event.message];
@@ -118,7 +118,12 @@ impl Attempt<'_> {
 
     /// The resource of the job.
     pub(super) fn read(&self) -> Result<Option<Value>, HandlerError> {
-        self.call(api::read(&self.client, &self.job.resource_type, &self.job.resource_id))
+        self.read_as(&self.job.resource_id)
+    }
+
+    /// One of its type.
+    pub(super) fn read_as(&self, id: &str) -> Result<Option<Value>, HandlerError> {
+        self.call(api::read(&self.client, &self.job.resource_type, id))
     }
 
     pub(super) fn call<T>(&self, call: impl Future<Output = Called<T>>) -> Result<T, HandlerError> {

@@ -45,6 +45,9 @@ pub(super) struct Asked {
     /// There will be no other attempt to create it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made_as: Option<String>,
+    /// Why AWS has given it up after that, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made_with: Option<String>,
     /// Whether an earlier attempt has left it, which may have made the call.
     #[serde(skip)]
     pub(super) is_from_before: bool,
@@ -62,6 +65,7 @@ impl Asked {
             patch,
             request_token: None,
             made_as: None,
+            made_with: None,
             is_from_before: false,
         }
     }

@@ -48,9 +48,16 @@ impl Attempt<'_> {
         HandlerError::permanent(message).with_code("create_in_doubt").with_details(details)
     }
 
-    /// Remembered, so that even a retry makes no second one.
-    pub(super) fn made_as_another(&self, identifier: String, mut asked: Asked) -> Result<HandlerError, HandlerError> {
+    /// AWS has made it under another name, and perhaps given it up then. Remembered,
+    /// so that even a retry makes no second one.
+    pub(super) fn made_as_another(
+        &self,
+        identifier: String,
+        mut asked: Asked,
+        trouble: Option<&Trouble>,
+    ) -> Result<HandlerError, HandlerError> {
         asked.made_as = Some(identifier);
+        asked.made_with = trouble.map(ToString::to_string);
         asked.keep(self.ctx)?;
         Ok(self.is_another(&asked))
     }
@@ -60,8 +67,9 @@ impl Attempt<'_> {
         let SyncAws { resource_type, resource_id, .. } = self.job;
         let identifier = asked.made_as.as_deref().unwrap_or(resource_id);
         let token = asked.request_token.as_deref().unwrap_or("unknown");
+        let trouble = asked.made_with.as_ref().map(|said| format!(", then failed ({said})")).unwrap_or_default();
         let message = format!(
-            "AWS has made the {resource_type} as {identifier}, and there is none of the resourceId {resource_id}; use the \
+            "AWS has made the {resource_type} as {identifier}{trouble}, and there is none of the resourceId {resource_id}; use the \
              identifier from now on, or name the resource in its config (request token {token})"
         );
         let made: Value = json!({ "identifier": identifier, "operation": "created", "request_token": token });

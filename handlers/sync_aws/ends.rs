@@ -39,11 +39,23 @@ impl Attempt<'_> {
         Err(self.handler.failed(trouble))
     }
 
-    /// AWS has given it up; the next attempt makes another request.
-    pub(super) fn over(&self, asked: &Asked, trouble: Trouble) -> Result<SyncedResource, HandlerError> {
+    /// AWS has given it up; the next attempt makes another request, unless it has made
+    /// something before that. A resource with the id of the job is found by that one.
+    pub(super) fn over(
+        &self,
+        asked: Asked,
+        identifier: Option<String>,
+        trouble: Trouble,
+    ) -> Result<SyncedResource, HandlerError> {
+        let another = identifier.filter(|id| asked.operation == Operation::Created && *id != self.job.resource_id);
+        if let Some(identifier) = another
+            && self.read_as(&identifier)?.is_some()
+        {
+            return Err(self.made_as_another(identifier, asked, Some(&trouble))?);
+        }
         Asked::forget(self.ctx)?;
         if asked.operation == Operation::Deleted && trouble.is("NotFound") {
-            return Ok(self.deleted(asked, None));
+            return Ok(self.deleted(&asked, None));
         }
         Err(self.handler.failed(trouble))
     }
@@ -60,7 +72,7 @@ impl Attempt<'_> {
         };
         let Some(actual) = actual else {
             if is_another {
-                return Err(self.made_as_another(identifier, asked)?);
+                return Err(self.made_as_another(identifier, asked, None)?);
             }
             let message = "AWS says that it is done, and cannot find the resource";
             return Err(Trouble::new("not_there_yet", message)

@@ -134,6 +134,24 @@ fn a_token_that_aws_knows_already_is_no_reason_to_make_another_one() {
     assert_eq!((world.resources(VPC).len(), world.proxy.distinct_tokens()), (1, 1));
 }
 
+#[test]
+fn a_create_that_has_failed_halfway_and_left_something_is_not_repeated() {
+    let Some(world) = World::new() else { return };
+    world.proxy.breaks("CreateResource", Fault::FailHalfway("NotStabilized"));
+    let id = world.enqueue(&vpc());
+    let error = fails(&world, &id);
+    let made = world.resources(VPC);
+    let [(identifier, _)] = made.as_slice() else { panic!("{made:?}") };
+    assert!(error.starts_with("other_identifier: ") && error.contains(identifier), "{error}");
+    assert!(error.contains("NotStabilized"), "{error}");
+    // Somebody has removed what was left.
+    world.aside("DeleteResource", &json!({ "TypeName": VPC, "Identifier": identifier }));
+    let again = world.enqueue(&vpc());
+    world.proxy.breaks("CreateResource", Fault::Fail("NotStabilized"));
+    assert!(fails(&world, &again).starts_with("other_identifier: "), "it has left nothing, and is repeated");
+    assert_eq!(world.resources(VPC).len(), 1);
+}
+
 /// An id that AWS would never give may be one that it does not even look for.
 #[test]
 fn the_name_that_aws_has_given_is_told_also_if_it_refuses_the_one_that_was_asked_for() {

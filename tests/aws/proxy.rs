@@ -30,6 +30,8 @@ pub enum Fault {
     None,
     /// Accepted, and failed later with this code.
     Fail(&'static str),
+    /// The same, but what was asked for is there, by the name that the server has given it.
+    FailHalfway(&'static str),
     /// Answered with these words; the server hears nothing of it.
     Say(u16, &'static str),
 }
@@ -168,6 +170,13 @@ impl Shared {
             Some(Fault::DropBefore) => return,
             Some(Fault::HoldBefore) => return self.hold(),
             Some(Fault::Fail(code)) => self.failing(&body, action, code),
+            Some(Fault::FailHalfway(code)) => {
+                let (_, done) = self.forward(&request);
+                let mut end = done["ProgressEvent"].clone();
+                end["OperationStatus"] = "FAILED".into();
+                end["ErrorCode"] = code.into();
+                self.accept(body["ClientToken"].as_str().unwrap(), &body, end)
+            }
             Some(Fault::Say(status, words)) => (status, serde_json::from_str(words).unwrap()),
             Some(Fault::DropAfter) => return drop(self.handle(action, &request, &body)),
             Some(Fault::HoldAfter) => {

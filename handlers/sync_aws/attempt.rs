@@ -57,7 +57,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn begin(&self) -> Result<SyncedResource, HandlerError> {
+    pub(super) fn begin(&self) -> Result<SyncedResource, HandlerError> {
         let actual = self.read()?;
         let asked = match (&self.job.config, actual) {
             (None, None) => return Ok(self.unchanged(None)),

@@ -17,6 +17,17 @@ pub(super) fn patch(given: &Value, actual: &Value) -> Patch {
     Patch(operations)
 }
 
+/// Whether something differs that was not to be put right by this patch, of some time
+/// ago. What was may still differ: AWS tells some properties never and writes others
+/// in its own way.
+pub(super) fn has_more(given: &Value, actual: &Value, before: &str) -> bool {
+    let before = serde_json::from_str(before).unwrap_or_else(|_| Patch(Vec::new()));
+    let is_within = |one: &PointerBuf, other: &PointerBuf| one.starts_with(other) || other.starts_with(one);
+    let paths = |patch: &Patch| patch.iter().map(|operation| operation.path().to_buf()).collect::<Vec<_>>();
+    let before = paths(&before);
+    paths(&patch(given, actual)).iter().any(|path| !before.iter().any(|known| is_within(path, known)))
+}
+
 fn compare(given: &Value, actual: &Value, path: &PointerBuf, operations: &mut Vec<PatchOperation>) {
     let (Value::Object(wanted), Value::Object(there)) = (given, actual) else {
         let value = without_nulls(given);
@@ -160,6 +171,18 @@ mod tests {
         ] {
             assert_eq!(operations(&given, &actual), patch, "{given}");
         }
+    }
+
+    #[test]
+    fn more_than_was_patched_before_is_noticed() {
+        let given = json!({"A": 1, "B": {"C": 1, "D": 1}, "Password": "p"});
+        let before = patch(&given, &json!({"A": 0, "B": {"C": 1, "D": 1}})).to_string();
+        // As given, as AWS writes it, and never told.
+        assert!(!has_more(&given, &json!({"A": "one", "B": {"C": 1, "D": 1}}), &before));
+        assert!(has_more(&given, &json!({"A": 1, "B": {"C": 1, "D": 2}}), &before));
+        // What is below or above what was put right belongs to it.
+        assert!(!has_more(&given, &json!({"A": 1}), &patch(&given, &json!({"B": {"C": 0, "D": 1}})).to_string()));
+        assert!(!has_more(&given, &json!({"A": 1, "B": {"C": 1}}), &patch(&given, &json!({"A": 1})).to_string()));
     }
 
     #[test]

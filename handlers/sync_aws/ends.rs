@@ -3,7 +3,7 @@
 
 use super::attempt::Attempt;
 use super::checkpoint::Asked;
-use super::difference::fingerprint;
+use super::difference::{fingerprint, has_more};
 use super::trouble::Trouble;
 use super::{Operation, SyncedResource};
 use crate::HandlerError;
@@ -74,11 +74,20 @@ impl Attempt<'_> {
             if is_another {
                 return Err(self.made_as_another(identifier, asked, None)?);
             }
+            // Gone since: there is nothing to wait for.
+            if asked.operation == Operation::Updated {
+                Asked::forget(self.ctx)?;
+            }
             let message = "AWS says that it is done, and cannot find the resource";
             return Err(Trouble::new("not_there_yet", message)
                 .with_request(asked.request_token.as_deref())
                 .into_error());
         };
+        if asked.is_from_before && asked.patch.as_ref().is_some_and(|before| has_more(given, &actual, before)) {
+            // While nobody was there, more has come apart than this update was for.
+            Asked::forget(self.ctx)?;
+            return self.begin();
+        }
         Ok(SyncedResource {
             identifier,
             operation: asked.operation,

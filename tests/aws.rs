@@ -12,6 +12,7 @@ mod aws {
     mod proxy;
     mod remote;
     mod secrets;
+    mod settings;
     mod syncs;
     mod waiting;
     mod wire;

@@ -5,11 +5,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aws_config::BehaviorVersion;
+use aws_config::profile::ProfileFileCredentialsProvider;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_cloudcontrol::Client;
-use aws_sdk_cloudcontrol::config::{AppName, ProvideCredentials as _, Region};
+use aws_sdk_cloudcontrol::config::{AppName, ProvideCredentials as _, Region, SharedCredentialsProvider};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -97,7 +99,7 @@ impl Cloud {
         let http = aws_smithy_http_client::Builder::new();
         let http = http.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(http)
+            .http_client(http.clone())
             .retry_config(RetryConfig::standard().with_max_attempts(SENDS).with_initial_backoff(FIRST_WAIT))
             .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(CALL).build());
         if let Ok(name) = AppName::new("jobq") {
@@ -110,15 +112,23 @@ impl Cloud {
             loader = loader.profile_name(profile);
         }
         let config = loader.load().await;
-        if config.region().is_none() {
+        let Some(region) = config.region().cloned() else {
             let how = "set AWS_REGION, `region` in ~/.aws/config, or in .jobq/config.toml: [handlers.sync_aws] region";
             return Err(Trouble::new(NO_REGION, format!("no AWS region is known here; {how}")));
-        }
+        };
+        // By itself the SDK would take credentials of the environment first, and work in another account than was said.
+        let named = profile.as_ref().map(|profile| {
+            let around = ProviderConfig::without_region().with_region(Some(region)).with_http_client(http);
+            let provider = ProfileFileCredentialsProvider::builder().configure(&around).profile_name(profile);
+            SharedCredentialsProvider::new(provider.build())
+        });
         // Asked for here and not with the first call, whose error would not tell this from other trouble.
-        if let Some(provider) = config.credentials_provider() {
+        let provider = named.or_else(|| config.credentials_provider());
+        if let Some(provider) = &provider {
             provider.provide_credentials().await.map_err(|error| without_credentials(&error))?;
         }
         let mut config = aws_sdk_cloudcontrol::config::Builder::from(&config);
+        config.set_credentials_provider(provider);
         if let Some(url) = endpoint_url {
             config = config.endpoint_url(url);
         }

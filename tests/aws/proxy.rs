@@ -41,6 +41,8 @@ pub enum Fault {
 pub struct Call {
     pub action: String,
     pub body: Value,
+    /// Whose key it was signed with.
+    pub account: String,
 }
 
 impl Call {
@@ -161,7 +163,9 @@ impl Shared {
         let body = request.json();
         let fault = {
             let mut inner = self.lock();
-            inner.calls.push(Call { action: action.to_owned(), body: body.clone() });
+            let signed = request.header("authorization").and_then(|words| words.split_once("Credential="));
+            let account = signed.and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default().to_owned();
+            inner.calls.push(Call { action: action.to_owned(), body: body.clone(), account });
             let at = inner.faults.iter().position(|(broken, _)| *broken == action);
             at.map(|at| inner.faults.remove(at).1)
         };

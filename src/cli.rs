@@ -137,10 +137,10 @@ fn init_logging(cli: &Cli) {
         _ => "trace",
     };
     let filter = EnvFilter::try_from_env("JOBQ_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it. Who wants that
-    // has to name the crate.
+    // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the
+    // SDK's has what a `credential_process` has printed. Who wants that has to name the crate.
     let discreet =
-        ["aws_=warn", "hyper=warn", "h2=warn", "rustls=warn"].into_iter().filter_map(|rule| rule.parse().ok());
+        ["aws_=off", "hyper=warn", "h2=warn", "rustls=warn"].into_iter().filter_map(|rule| rule.parse().ok());
     let filter = discreet.fold(filter, EnvFilter::add_directive);
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -137,13 +137,25 @@ impl Cloud {
 }
 
 fn without_credentials(error: &CredentialsError) -> Trouble {
+    let mut said = causes(error);
+    // What a `credential_process` prints may be anything.
+    if let Some(at) = said.find("Stderr:") {
+        said.truncate(at);
+        said.push_str("What it printed is not kept; run it by hand");
+    }
     match error {
         CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
-            let how = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, log in with `aws configure` or `aws sso login`, or \
-                       name a profile in .jobq/config.toml: [handlers.sync_aws] profile; then `jobq retry`";
-            Trouble::new(NO_CREDENTIALS, format!("no AWS credentials: {}; {how}", causes(error)))
+            // Words of the SDK: it names the feature that the profile needs.
+            let how = if said.contains("cargo feature") {
+                "this jobq was built without that: profiles of IAM Identity Center need `--features aws-sso`, and any profile can \
+                 be used by another with `credential_process = aws configure export-credentials --profile NAME`"
+            } else {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, log in with `aws configure` or `aws sso login`, or \
+                 name a profile in .jobq/config.toml: [handlers.sync_aws] profile"
+            };
+            Trouble::new(NO_CREDENTIALS, format!("no AWS credentials: {said}; {how}; then `jobq retry`"))
         }
         // The service that gives them has failed.
-        _ => Trouble::new(UNREACHABLE, format!("AWS credentials could not be had: {}", causes(error))),
+        _ => Trouble::new(UNREACHABLE, format!("AWS credentials could not be had: {said}")),
     }
 }

@@ -15,7 +15,8 @@ const LONGEST: usize = 1_000;
 
 /// No other attempt can help with these: the request, the type, or what the caller
 /// may do has to change. Some services end them with `Exception`.
-const PERMANENT: [&str; 19] = [
+const PERMANENT: [&str; 20] = [
+    BAD_SETTINGS,
     NO_CREDENTIALS,
     NO_REGION,
     "AccessDenied",
@@ -39,7 +40,8 @@ const PERMANENT: [&str; 19] = [
 
 /// After these, credentials and settings are read afresh: someone may have put
 /// them right.
-const ABOUT_CREDENTIALS: [&str; 10] = [
+const ABOUT_CREDENTIALS: [&str; 11] = [
+    BAD_SETTINGS,
     NO_CREDENTIALS,
     NO_REGION,
     "AccessDenied",
@@ -54,6 +56,10 @@ const ABOUT_CREDENTIALS: [&str; 10] = [
 
 pub(super) const NO_CREDENTIALS: &str = "no_credentials";
 pub(super) const NO_REGION: &str = "no_region";
+/// No call can be made with what the settings say.
+pub(super) const BAD_SETTINGS: &str = "bad_settings";
+const LOOK_AT: &str =
+    "; look at region and endpoint_url in .jobq/config.toml, AWS_REGION, AWS_ENDPOINT_URL and ~/.aws/config";
 /// The call did not reach AWS, or its answer did not come back.
 pub(super) const UNREACHABLE: &str = "aws_unreachable";
 /// AWS has answered something that is no answer.
@@ -90,7 +96,16 @@ impl Trouble {
                 Self::new(&code, message)
             }
             SdkError::TimeoutError(_) => Self::new(UNREACHABLE, "AWS did not answer in time"),
+            // Before it was sent. What is at the bottom of it says enough; what is above may have the whole request in it.
+            SdkError::DispatchFailure(failure) if failure.is_other() => {
+                let is_endpoint = causes(error).contains("failed to apply endpoint");
+                let (code, hint) = if is_endpoint { (BAD_SETTINGS, LOOK_AT) } else { (UNREACHABLE, "") };
+                Self::new(code, format!("the call could not be sent: {}{hint}", last_cause(error)))
+            }
             SdkError::DispatchFailure(_) => Self::new(UNREACHABLE, causes(error)),
+            SdkError::ConstructionFailure(_) => {
+                Self::new(BAD_SETTINGS, format!("the call could not be made: {}{LOOK_AT}", last_cause(error)))
+            }
             SdkError::ResponseError(answer) => {
                 let status = answer.raw().status().as_u16();
                 Self::new(UNREADABLE, format!("the answer (HTTP status {status}) cannot be read: {}", causes(error)))
@@ -120,7 +135,7 @@ impl Trouble {
 
     /// Nobody can be asked anything.
     pub(super) fn is_for_all(&self) -> bool {
-        self.code == NO_CREDENTIALS || self.code == NO_REGION
+        [BAD_SETTINGS, NO_CREDENTIALS, NO_REGION].contains(&&*self.code)
     }
 
     /// As an error of the attempt.
@@ -166,6 +181,13 @@ pub(super) fn causes(error: &dyn StdError) -> String {
         cause = next.source();
     }
     said
+}
+
+fn last_cause(mut error: &dyn StdError) -> String {
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error.to_string()
 }
 
 #[cfg(test)]

@@ -220,6 +220,7 @@ mod tests {
             ("[handlers.x]\nregion = \"r\"", "handlers.x.region"),
             ("[handlers.claude_extraction]\nprofile = \"p\"", "handlers.claude_extraction.region"),
             ("[handlers.sync_aws]\nprofile = \"\"", "handlers.sync_aws.region"),
+            ("[handlers.sync_aws]\nendpoint_url = \"127.0.0.1:4566\"", "handlers.sync_aws.endpoint_url"),
             ("[handlers.sync_aws]\nmodel = \"m\"", "handlers.sync_aws.model"),
             ("[handlers.sync_aws]\ncommand = [\"x\"]", "handlers.sync_aws.command"),
         ] {

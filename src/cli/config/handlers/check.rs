@@ -36,6 +36,9 @@ pub(in crate::cli::config) fn check(handlers: &Handlers) -> Result<()> {
         if about_aws.iter().any(|setting| setting.as_ref().is_some_and(String::is_empty)) {
             return wrong("region", "and profile and endpoint_url are not empty; leave out what is not set");
         }
+        if table.endpoint_url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+            return wrong("endpoint_url", "begins with http:// or https://");
+        }
         if name != ClaudeExtraction::TYPE && types.knows(name) && table.is_about_a_program() {
             return wrong("command", "and what else is about programs is for types that do not come with jobq");
         }

@@ -94,6 +94,11 @@ pub(crate) const DEFAULT_KEY: &str = "payload:";
 /// because the index over unfinished keys is written at a random place for every
 /// job and should be small.
 pub(crate) fn meaning_key(text: &str) -> serde_json::Result<String> {
+    // Whoever asks may not have checked it yet, or nobody ever did (plain SQL): this goes one step down the stack, and
+    // once through the rest, for each level.
+    if depth(text) > MAX_JSON_DEPTH {
+        return Err(serde::de::Error::custom(format_args!("is nested deeper than {MAX_JSON_DEPTH} levels")));
+    }
     let mut canonical = String::with_capacity(text.len());
     write_canonical(text.trim(), &mut canonical)?;
     Ok(format!("{DEFAULT_KEY}{}", &sha256_hex(canonical.as_bytes())[..32]))

@@ -26,7 +26,8 @@ pub(super) fn files_job(queue: &Queue, id: &str, draft: &Draft) -> Result<Enqueu
         let (sha256, size) = (content.map(|content| sha256_hex(content)), content.map(|content| content.len() as u64));
         CommittedFile { path: path.clone(), sha256, size }
     };
-    let meanings = draft.jobs.iter().map(NewJob::meaning).collect::<Result<Vec<_>>>()?;
+    let meanings = draft.jobs.iter().enumerate().map(|(index, job)| job.meaning().map_err(|e| e.in_item(index)));
+    let meanings = meanings.collect::<Result<Vec<_>>>()?;
     let jobs_sha256 = (!meanings.is_empty()).then(|| sha256_hex(serde_json::json!(meanings).to_string().as_bytes()));
     let payload = WriteFiles { files: draft.changes.iter().map(file).collect(), jobs_sha256 };
     let payload = serde_json::to_string(&payload).map_err(|e| Error::invalid("payload", e))?;

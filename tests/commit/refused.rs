@@ -98,3 +98,27 @@ fn the_work_of_a_commit_cannot_be_queued_by_hand() {
     assert_eq!(job.status, jobq::Status::Failed);
     assert!(job.last_error.unwrap().contains("jobq commit"));
 }
+
+/// Looked at before any check of it: what a commit's jobs mean is a part of what the commit is.
+#[test]
+fn a_job_nested_without_end_is_refused_and_not_followed() {
+    let world = World::new();
+    let deep = |levels: usize| "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
+    for levels in [129, 100_000] {
+        let payload = deep(levels);
+        let commit = world.unchanged(|queue| {
+            queue.commit(|tx| {
+                save(tx, "x", "1")?;
+                tx.enqueue(NewJob::raw("t", payload))
+            })
+        });
+        let error = commit.unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains("job 2: payload: is nested deeper"), "{error}");
+    }
+    // Nobody checks what plain SQL inserts until its type is known; it is compared all the same.
+    let id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let row = "INSERT INTO jobs (id, type, payload) VALUES (?1, 't', ?2)";
+    rusqlite::Connection::open(world.path(".jobq/jobq.db")).unwrap().execute(row, [id, &deep(100_000)]).unwrap();
+    let error = world.queue.enqueue(NewJob::raw("t", "{}").id(id)).unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+}

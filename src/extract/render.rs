@@ -7,16 +7,27 @@ use minijinja::{AutoEscape, Environment, Error as JinjaError, ErrorKind as Jinja
 
 use super::strict::make_strict;
 use crate::MAX_JSON_BYTES;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Instructions of the engine that a template may take. A requirement of a hundred
 /// thousand items takes some millions.
 const STEPS: u64 = 20_000_000;
 
+/// The largest template, in bytes. What is to be filled in comes from the requirement.
+const LARGEST: usize = 256 << 10;
+
+/// The engine goes a step down the stack for each link of a chain (`a.b.c`, `not not x`,
+/// `{% elif %}`), and a chain may be as long as the template: up to 1 KiB of stack for
+/// each byte of it, as measured without optimisation.
+const STACK_PER_BYTE: usize = 2 << 10;
+/// What it needs anyway, as for macros that call each other.
+const STACK: usize = 8 << 20;
+
 /// A template that has been read. Its name is that of the field it was given in.
 pub(super) struct Renderer {
     name: &'static str,
     environment: Environment<'static>,
+    size: usize,
 }
 
 impl fmt::Debug for Renderer {
@@ -36,12 +47,21 @@ impl Renderer {
         make_strict(&mut environment);
         // A mark that editors leave at the beginning is no part of the text.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let read = environment.add_template_owned(name, text.to_owned());
-        read.map_err(|e| Error::invalid(name, described(&e)))?;
-        Ok(Self { name, environment })
+        if text.len() > LARGEST {
+            return Err(Error::invalid(name, format_args!("is larger than {LARGEST} bytes")));
+        }
+        on_a_stack_for(text.len(), || {
+            let read = environment.add_template_owned(name, text.to_owned());
+            read.map_err(|e| Error::invalid(name, described(&e)))
+        })?;
+        Ok(Self { name, environment, size: text.len() })
     }
 
     pub(super) fn render(&self, variables: &serde_json::Value) -> Result<String> {
+        on_a_stack_for(self.size, || self.render_here(variables))
+    }
+
+    fn render_here(&self, variables: &serde_json::Value) -> Result<String> {
         let template =
             self.environment.get_template(self.name).map_err(|e| Error::invalid(self.name, described(&e)))?;
         let mut out = Bounded { text: Vec::new(), is_full: false };
@@ -85,6 +105,18 @@ impl Renderer {
         let used = self.environment.get_template(self.name).ok()?.undeclared_variables(true);
         used.iter().filter(is_absent).filter(is_used).min().cloned()
     }
+}
+
+/// Does it on a stack that is large enough for a template of this size. Only what is
+/// used of it takes memory.
+fn on_a_stack_for<T: Send>(size: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let thread = std::thread::Builder::new().stack_size(STACK + size * STACK_PER_BYTE);
+    std::thread::scope(|scope| {
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("no thread for a template of {size} bytes: {e}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// `user.name` of "… `user.name` is undefined …".

@@ -134,3 +134,15 @@ fn a_template_without_an_end_is_given_up_and_so_is_one_without_bounds() {
     assert!(error.field() == Some("template") && error.to_string().contains("more than 16 MiB"), "{error}");
     assert_eq!(render("{{ 'x' * 10000000 }}").unwrap().len(), 10_000_000);
 }
+
+/// The engine goes a step down the stack for each link; that must not be the caller's.
+#[test]
+fn a_long_chain_does_not_overflow_the_stack() {
+    for link in [".x", "[0]", "()", "|string", " if 1 else 1"] {
+        let error = render(&format!("{{{{ nope{} }}}}", link.repeat(20_000))).unwrap_err();
+        assert_eq!(error.field(), Some("template"), "{link}: {error}");
+    }
+    assert_eq!(render(&"x".repeat(LARGEST)).unwrap().len(), LARGEST);
+    let error = render(&"x".repeat(LARGEST + 1)).unwrap_err().to_string();
+    assert!(error.contains("larger than"), "{error}");
+}

@@ -105,6 +105,9 @@ impl Config {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(Error::invalid("config", "is not UTF-8 text").context(path.display()));
+            }
             Err(e) => return Err(Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()))),
         };
         Self::parse(&text).map_err(|e| e.context(path.display()))

@@ -10,6 +10,7 @@
 
 mod cases;
 mod damage;
+mod power_cut;
 mod report;
 mod soak;
 mod world;
@@ -55,9 +56,14 @@ enum Part {
     },
     /// Flipped bits, lost ends and exchanged blocks of all that jobq keeps
     Damage,
+    /// Cuts the power of a disk, again and again
+    PowerCut,
+    /// A process of `power-cut`
+    #[command(hide = true)]
+    PowerCutProcess,
 }
 
-const PARTS: &[Part] = &[Part::Soak { jobs: None }, Part::Damage];
+const PARTS: &[Part] = &[Part::PowerCut, Part::Soak { jobs: None }, Part::Damage];
 
 fn main() -> ExitCode {
     if let Some(code) = soak::hand().or_else(damage::as_hand) {
@@ -79,6 +85,8 @@ impl Part {
             Part::All => unreachable!("it stands for the others"),
             Part::Soak { jobs } => soak::run(lab, jobs),
             Part::Damage => damage::run(lab),
+            Part::PowerCut => power_cut::run(lab),
+            Part::PowerCutProcess => power_cut::process(),
         }
     }
 }

@@ -57,10 +57,7 @@ impl World {
     /// What lies in jobq's own folder that nobody who is alive needs. Asked when
     /// no process has the queue open.
     pub fn litter(&self) -> Vec<String> {
-        let known = ["jobq.db", "jobq.db-wal", "jobq.db-shm", "wake", "owners/", "stage/"];
-        let mut names = walk(&self.root().join(".jobq"));
-        names.retain(|path| !known.contains(&path.as_str()));
-        names
+        litter(&self.root())
     }
 
     /// The database as any other program sees it.
@@ -75,6 +72,14 @@ impl World {
         let said: String = self.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         (said != "ok").then_some(said)
     }
+}
+
+/// What lies in jobq's own folder of this root that nobody who is alive needs.
+pub fn litter(root: &Path) -> Vec<String> {
+    let known = ["jobq.db", "jobq.db-wal", "jobq.db-shm", "wake", "owners/", "stage/"];
+    let mut names = walk(&root.join(".jobq"));
+    names.retain(|path| !known.contains(&path.as_str()));
+    names
 }
 
 /// The names of what is below a folder, sorted; those of folders end with a `/`.

@@ -1,0 +1,123 @@
+//! Power cuts: which of the writes that nobody had flushed are on the disk.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use fastrand::Rng;
+
+use super::disk::{Act, Image};
+use super::notes::Stamped;
+
+/// A moment, and what was kept of the writes since the last flush.
+pub struct Cut {
+    /// How much had been done to the disk.
+    pub position: usize,
+    pub how: &'static str,
+    /// How much of it is there for sure: up to the last flush.
+    sure: usize,
+    kept: Vec<Piece>,
+}
+
+/// A part of a write, by its number.
+type Piece = (usize, Range<usize>);
+
+/// The ways in which writes get lost.
+const WAYS: &[&str] = &["none", "all", "first", "all-but-one", "half", "most", "few", "torn"];
+
+/// What was done to a disk, from which any moment of it can be had.
+pub struct Film {
+    pub acts: Vec<Act>,
+    sector: usize,
+    /// Now and then, what was there for sure.
+    stills: BTreeMap<usize, Image>,
+}
+
+/// This many things are done between two of them.
+const BETWEEN: usize = 64;
+
+impl Film {
+    pub fn new(base: Image, acts: Vec<Act>, sector: usize) -> Self {
+        let mut stills = BTreeMap::from([(0, base.clone())]);
+        let mut image = base;
+        for (number, act) in acts.iter().enumerate() {
+            if number % BETWEEN == 0 {
+                stills.insert(number, image.clone());
+            }
+            if let Act::Write { offset, bytes } = act {
+                image.put(*offset, bytes);
+            }
+        }
+        Self { acts, sector, stills }
+    }
+
+    /// What the disk holds after a cut.
+    pub fn image(&self, cut: &Cut) -> Image {
+        let (from, still) = self.stills.range(..=cut.sure).next_back().expect("there is one of the beginning");
+        let mut image = still.clone();
+        let whole = self.acts[*from..cut.sure].iter().filter_map(|act| match act {
+            Act::Write { offset, bytes } => Some((*offset, bytes.as_slice())),
+            Act::Flush => None,
+        });
+        whole.for_each(|(offset, bytes)| image.put(offset, bytes));
+        for (number, part) in &cut.kept {
+            if let Act::Write { offset, bytes } = &self.acts[*number] {
+                image.put(offset + part.start as u64, &bytes[part.clone()]);
+            }
+        }
+        image
+    }
+
+    /// This many cuts, no two of which leave the same disk, in order.
+    pub fn cuts(&self, start: usize, notes: &[Stamped], count: usize, random: &mut Rng) -> Vec<Cut> {
+        let flushes: Vec<usize> = (start..self.acts.len()).filter(|at| matches!(self.acts[*at], Act::Flush)).collect();
+        let (mut cuts, mut known) = (Vec::new(), HashSet::new());
+        // Some moments are asked for again and again; there may not be as many as are wanted.
+        for _ in 0..count * 50 {
+            if cuts.len() == count {
+                break;
+            }
+            // Right after somebody was told something, right before a flush, or whenever.
+            let position = match random.u32(0..4) {
+                0 | 1 => notes[random.usize(0..notes.len())].position,
+                2 if !flushes.is_empty() => flushes[random.usize(0..flushes.len())],
+                _ => random.usize(start..=self.acts.len()),
+            };
+            let cut = self.cut(position, WAYS[random.usize(0..WAYS.len())], random);
+            if known.insert((cut.sure, cut.kept.clone())) {
+                cuts.push(cut);
+            }
+        }
+        cuts.sort_by_key(|cut| cut.position);
+        cuts
+    }
+
+    fn cut(&self, position: usize, how: &'static str, random: &mut Rng) -> Cut {
+        let last_flush = self.acts[..position].iter().rposition(|act| matches!(act, Act::Flush));
+        let sure = last_flush.map_or(0, |flush| flush + 1);
+        let open = (sure..position).collect::<Vec<_>>();
+        let chosen: Vec<usize> = match how {
+            "none" => Vec::new(),
+            "first" => open[..random.usize(0..=open.len())].to_vec(),
+            "all-but-one" => {
+                let lost = random.usize(0..open.len().max(1));
+                open.into_iter().enumerate().filter(|(number, _)| *number != lost).map(|(_, act)| act).collect()
+            }
+            "half" => open.into_iter().filter(|_| random.bool()).collect(),
+            "most" | "torn" => open.into_iter().filter(|_| random.u32(0..6) > 0).collect(),
+            "few" => open.into_iter().filter(|_| random.u32(0..6) == 0).collect(),
+            _ => open,
+        };
+        let kept = chosen.into_iter().flat_map(|number| self.pieces(number, how == "torn", random)).collect();
+        Cut { position, how, sure, kept }
+    }
+
+    /// All of a write; or, if it is torn, some of its sectors.
+    fn pieces(&self, number: usize, torn: bool, random: &mut Rng) -> Vec<Piece> {
+        let Act::Write { bytes, .. } = &self.acts[number] else { return Vec::new() };
+        if !torn || random.bool() {
+            return vec![(number, 0..bytes.len())];
+        }
+        let sectors = (0..bytes.len()).step_by(self.sector).map(|at| at..(at + self.sector).min(bytes.len()));
+        sectors.filter(|_| random.u32(0..3) > 0).map(|part| (number, part)).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! One filesystem and one program: recorded, cut many times, and checked.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fastrand::Rng;
+
+use super::cuts::{Cut, Film};
+use super::disk::{self, Image};
+use super::filesystem::{Kind, quietly};
+use super::notes::Recorded;
+use super::record::Kept;
+use super::{HIDDEN, Role, check, record};
+use crate::cases::each;
+use crate::report::{Report, Trouble};
+
+/// Steps that each of the workload's clients takes.
+const STEPS: usize = 40;
+
+pub struct Trial {
+    pub name: String,
+    pub kind: Kind,
+    /// Whose work is cut, and what it does without if it is an altered one.
+    pub program: PathBuf,
+    pub without: &'static str,
+    /// How often the work is recorded, each time another one.
+    pub recordings: usize,
+    /// How many cuts, over all recordings.
+    pub cuts: usize,
+}
+
+/// Why nothing of this can be done here, if so.
+pub fn impossible() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("it takes root to mount".to_owned());
+    }
+    let fuse = std::fs::File::open("/dev/fuse").err().map(|e| format!("/dev/fuse: {e}"));
+    let own_mounts = || quietly("unshare", &["-m", "true"]).err();
+    let loops = || quietly("losetup", &["-f"]).err().map(|why| format!("there are no loop devices: {why}"));
+    fuse.or_else(own_mounts).or_else(loops)
+}
+
+impl Trial {
+    pub fn run(&self, seed: u64) -> Report {
+        let mut report = Report::new(&self.name, seed);
+        let base = Path::new("/dev/shm");
+        let base = if base.is_dir() { base.to_owned() } else { std::env::temp_dir() };
+        let folder = tempfile::Builder::new().prefix("faultlab-power-cut-").tempdir_in(base).unwrap();
+        let (mut acts, mut flushes, mut told) = (0, 0, 0);
+        for number in 0..self.recordings {
+            let seed = seed.wrapping_add(number as u64);
+            let place = folder.path().join(number.to_string());
+            std::fs::create_dir(&place).unwrap();
+            let (film, recorded) = match self.record(&place, seed) {
+                Ok(recording) => recording,
+                Err(why) => {
+                    report.sites += (self.cuts / self.recordings) as u64;
+                    report.trouble(Trouble::Wrong, format!("recording {number}: {why}"));
+                    continue;
+                }
+            };
+            acts += film.acts.len();
+            flushes += film.acts.iter().filter(|act| matches!(act, disk::Act::Flush)).count();
+            told += recorded.notes.len();
+            let mut random = Rng::with_seed(seed);
+            let cuts = film.cuts(recorded.start, &recorded.notes, self.cuts / self.recordings, &mut random);
+            report.sites += cuts.len() as u64;
+            let answers = each(&cuts, |cut| self.check(cut, &film, &place));
+            for (cut, answer) in cuts.iter().zip(answers) {
+                let at = |what: &str| format!("recording {number}, {} of {}: {what}", cut.how, cut.position);
+                match answer.and_then(|answer| answer) {
+                    Ok(found) => {
+                        report.fired += 1;
+                        found.iter().for_each(|(kind, what)| report.trouble(*kind, at(what)));
+                    }
+                    Err(why) => report.trouble(Trouble::Wrong, at(&why)),
+                }
+            }
+        }
+        report.told.extend([("acts", acts as u64), ("flushes", flushes as u64), ("notes", told as u64)]);
+        report
+    }
+
+    fn record(&self, place: &Path, seed: u64) -> Result<(Film, Recorded), String> {
+        let order = record::Order {
+            kind: self.kind,
+            folder: place.to_owned(),
+            program: self.program.clone(),
+            without: self.without.to_owned(),
+            seed,
+            steps: STEPS,
+        };
+        process(&Role::Record(order))?;
+        let kept = Kept(place);
+        let read = || {
+            let recorded = serde_json::from_slice(&std::fs::read(kept.recorded())?)?;
+            Ok::<_, std::io::Error>((Image::read(&kept.base())?, disk::load(&kept.acts())?, recorded))
+        };
+        let (base, acts, recorded) = read().map_err(|e| format!("what was recorded cannot be read: {e}"))?;
+        Ok((Film::new(base, acts, self.kind.sector()), recorded))
+    }
+
+    fn check(&self, cut: &Cut, film: &Film, place: &Path) -> Result<Vec<(Trouble, String)>, String> {
+        let folder = tempfile::tempdir_in(place).map_err(|e| e.to_string())?;
+        let image = folder.path().join("image");
+        film.image(cut).write(&image).map_err(|e| format!("cannot make the image: {e}"))?;
+        let said = process(&Role::Check(check::Order {
+            kind: self.kind,
+            image,
+            recorded: Kept(place).recorded(),
+            position: cut.position,
+            folder: folder.path().to_owned(),
+        }))?;
+        said.lines().map(trouble).collect()
+    }
+}
+
+/// One line of a check.
+fn trouble(line: &str) -> Result<(Trouble, String), String> {
+    let (kind, at): (String, String) = serde_json::from_str(line).map_err(|e| format!("{line}: {e}"))?;
+    let kinds = [Trouble::Lost, Trouble::Doubled, Trouble::Litter, Trouble::Wrong];
+    let kind = kinds.into_iter().find(|known| format!("{known:?}") == kind);
+    kind.map(|kind| (kind, at)).ok_or_else(|| line.to_owned())
+}
+
+/// A process of this part, with mounts of its own; what it has printed.
+fn process(role: &Role) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "120", "unshare", "-m"]).arg(program).arg(HIDDEN);
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|e| format!("timeout: {e}"))?;
+    let line = serde_json::to_string(role).expect("a role is plain data");
+    // One who has not read it says why.
+    let _ = writeln!(child.stdin.take().expect("it is piped"), "{line}");
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -11,10 +11,12 @@
 //! Recording and checking are done by processes with mounts of their own, which
 //! are gone with them, whatever ends them.
 
+mod altered;
 mod check;
 mod cuts;
 mod disk;
 mod filesystem;
+mod leftovers;
 mod notes;
 mod record;
 mod recovered;
@@ -29,7 +31,7 @@ use std::process::exit;
 use serde::{Deserialize, Serialize};
 
 use crate::Lab;
-use crate::report::Report;
+use crate::report::{Report, Trouble};
 use filesystem::Kind;
 use trial::Trial;
 
@@ -51,21 +53,75 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         skipped("power cuts", &why);
         return Vec::new();
     }
-    let mut reports = Vec::new();
-    for (kind, cuts) in [(Kind::Ext4, 1_000), (Kind::Xfs, 100), (Kind::Btrfs, 100)] {
-        let name = format!("power-cut: {}", kind.name());
-        if !name.contains(&lab.only) {
-            continue;
-        }
-        if let Some(why) = kind.missing() {
-            skipped(&format!("power cuts on {}", kind.name()), &why);
-            continue;
-        }
-        let program = std::env::current_exe().expect("a program knows itself");
-        let trial = Trial { name, kind, program, without: "", recordings: 2, cuts: if lab.short { 60 } else { cuts } };
-        reports.push(trial.run(lab.seed).printed());
-    }
+    leftovers::sweep();
+    let here: Vec<Kind> = [Kind::Ext4, Kind::Xfs, Kind::Btrfs].into_iter().filter(|kind| is_here(*kind)).collect();
+    let mut reports = proofs(lab, &here);
+    reports.extend(controls(lab, &here));
     reports
+}
+
+/// The program as it is: nothing may be lost.
+fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
+    let program = std::env::current_exe().expect("a program knows itself");
+    let trials = here.iter().map(|kind| {
+        let (recordings, cuts) = match (kind, lab.short) {
+            (Kind::Ext4, false) => (6, 1_200),
+            (_, false) => (2, 120),
+            (Kind::Ext4, true) => (2, 120),
+            (_, true) => (1, 10),
+        };
+        let name = format!("power-cut: {}", kind.name());
+        Trial { name, kind: *kind, program: program.clone(), without: "", recordings, cuts }
+    });
+    tried(lab, trials)
+}
+
+/// Programs without something that is needed: losses must be found.
+fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
+    let mut wanted = vec![(altered::FULL, Kind::Ext4, 24), (altered::STAGE_SYNC, Kind::Ext4, 24)];
+    // A sync of any file takes new names of other files with it on ext4, most of the time, and on xfs always.
+    let folders = [(altered::FOLDER_SYNC, Kind::Btrfs, 60), (altered::FOLDER_SYNC, Kind::Ext4, 240)];
+    if lab.short {
+        wanted.extend(folders.into_iter().find(|(_, kind, _)| here.contains(kind)));
+    } else {
+        wanted.extend([(altered::FULL, Kind::Xfs, 24), (altered::FULL, Kind::Btrfs, 24)]);
+        wanted.extend(folders);
+    }
+    wanted.retain(|(without, kind, _)| here.contains(kind) && control(without, *kind).contains(&lab.only));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let folder = tempfile::Builder::new().prefix("faultlab-altered-").tempdir().expect("there is room for a copy");
+    let program = match altered::build(folder.path()) {
+        Ok(program) => program,
+        Err(why) => {
+            let mut report = Report::new("control", lab.seed);
+            report.trouble(Trouble::Wrong, format!("the altered program cannot be built: {why}"));
+            return vec![report.printed()];
+        }
+    };
+    let trials = wanted.into_iter().map(|(without, kind, cuts)| {
+        let name = control(without, kind);
+        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts }
+    });
+    tried(lab, trials)
+}
+
+fn control(without: &str, kind: Kind) -> String {
+    format!("control: no {without}, {}", kind.name())
+}
+
+fn tried(lab: &Lab, trials: impl Iterator<Item = Trial>) -> Vec<Report> {
+    let asked_for = trials.filter(|trial| trial.name.contains(&lab.only));
+    asked_for.map(|trial| trial.run(lab.seed).printed()).collect()
+}
+
+fn is_here(kind: Kind) -> bool {
+    let missing = kind.missing();
+    if let Some(why) = &missing {
+        skipped(&format!("power cuts on {}", kind.name()), why);
+    }
+    missing.is_none()
 }
 
 /// Nobody shall take it for proved.
@@ -79,17 +135,20 @@ pub fn process() -> ! {
     std::io::stdin().lock().read_line(&mut line).expect("a role is given");
     match serde_json::from_str(&line).expect("a role is given") {
         Role::Record(order) => {
-            if let Err(why) = record::run(&order) {
-                eprintln!("{why}");
-                exit(1);
-            }
+            record::run(&order).unwrap_or_else(|why| fail(&why));
         }
         Role::Work { root, seed, steps } => workload::run(&root, seed, steps),
         Role::Check(order) => {
-            for (kind, at) in check::run(&order) {
+            let found = check::run(&order).unwrap_or_else(|why| fail(&why));
+            for (kind, at) in found {
                 println!("{}", serde_json::json!([format!("{kind:?}"), at]));
             }
         }
     }
     exit(0);
+}
+
+fn fail(why: &str) -> ! {
+    eprintln!("{why}");
+    exit(1);
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use jobq::{QueueOptions, ReconcileOptions, Registry, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions};
 use jobq::{Queue, sha256_hex};
+use jobq::{QueueOptions, ReconcileOptions, Registry, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions};
 use serde::{Deserialize, Serialize};
 
 use super::filesystem::{Kind, quietly, text};
@@ -32,12 +32,11 @@ type Found = Vec<(Trouble, String)>;
 
 /// Runs in a process of its own, whose mounts nobody else sees and which go when
 /// it does.
-pub fn run(order: &Order) -> Found {
+pub fn run(order: &Order) -> Result<Found, String> {
     let mut found = Found::new();
     let mounted = order.folder.join("mounted");
-    if let Err(why) = order.kind.mount(&order.image, &mounted).and_then(|()| start_anew(&order.folder)) {
-        return vec![(Wrong, why)];
-    }
+    order.kind.mount(&order.image, &mounted)?;
+    start_anew(&order.folder)?;
     let root = mounted.join("root");
     let ledger = Ledger::read(&order.recorded, order.position);
     let before = match Recovered::read(&root, &order.folder) {
@@ -60,7 +59,7 @@ pub fn run(order: &Order) -> Found {
         Err(why) => found.push((Wrong, format!("the database cannot be read when all is done: {why}"))),
     }
     found.extend(litter(&root).into_iter().map(|name| (Litter, format!(".jobq/{name}"))));
-    found
+    Ok(found)
 }
 
 /// A machine that starts anew has another name for its time since then.
@@ -77,8 +76,7 @@ fn promises(ledger: &Ledger, before: &Recovered, found: &mut Found) {
     let is_there = |id: &str| before.jobs.contains_key(id) || pruned.contains(id);
     for operation in &ledger.begun {
         let name = format!("{} {}", operation.name, operation.number);
-        let missing: Vec<&str> =
-            operation.jobs.iter().map(|job| job.id.as_str()).filter(|id| !is_there(id)).collect();
+        let missing: Vec<&str> = operation.jobs.iter().map(|job| job.id.as_str()).filter(|id| !is_there(id)).collect();
         if ledger.was_accepted(operation) {
             found.extend(missing.iter().map(|id| (Lost, format!("{name}: job {id} was accepted and is not there"))));
         } else if !missing.is_empty() && missing.len() < operation.jobs.len() {

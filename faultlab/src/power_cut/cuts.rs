@@ -21,8 +21,18 @@ pub struct Cut {
 /// A part of a write, by its number.
 type Piece = (usize, Range<usize>);
 
+/// Which cuts to make.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Aim {
+    /// Any moment, any way.
+    Anywhere,
+    /// Somebody has just been told something, and little of what was not flushed is
+    /// there: where a missing flush shows.
+    AtPromises,
+}
+
 /// The ways in which writes get lost.
-const WAYS: &[&str] = &["none", "all", "first", "all-but-one", "half", "most", "few", "torn"];
+const WAYS: &[&str] = &["none", "few", "half", "all", "first", "all-but-one", "most", "torn"];
 
 /// What was done to a disk, from which any moment of it can be had.
 pub struct Film {
@@ -68,7 +78,8 @@ impl Film {
     }
 
     /// This many cuts, no two of which leave the same disk, in order.
-    pub fn cuts(&self, start: usize, notes: &[Stamped], count: usize, random: &mut Rng) -> Vec<Cut> {
+    pub fn cuts(&self, start: usize, notes: &[Stamped], count: usize, aim: Aim, random: &mut Rng) -> Vec<Cut> {
+        let (moments, ways) = if aim == Aim::Anywhere { (4, WAYS) } else { (2, &WAYS[..2]) };
         let flushes: Vec<usize> = (start..self.acts.len()).filter(|at| matches!(self.acts[*at], Act::Flush)).collect();
         let (mut cuts, mut known) = (Vec::new(), HashSet::new());
         // Some moments are asked for again and again; there may not be as many as are wanted.
@@ -77,12 +88,12 @@ impl Film {
                 break;
             }
             // Right after somebody was told something, right before a flush, or whenever.
-            let position = match random.u32(0..4) {
+            let position = match random.u32(0..moments) {
                 0 | 1 => notes[random.usize(0..notes.len())].position,
                 2 if !flushes.is_empty() => flushes[random.usize(0..flushes.len())],
                 _ => random.usize(start..=self.acts.len()),
             };
-            let cut = self.cut(position, WAYS[random.usize(0..WAYS.len())], random);
+            let cut = self.cut(position, ways[random.usize(0..ways.len())], random);
             if known.insert((cut.sure, cut.kept.clone())) {
                 cuts.push(cut);
             }

@@ -72,8 +72,28 @@ impl Kind {
     /// Mounts the filesystem that is in a file. The loop device goes with it.
     pub fn mount(self, file: &Path, at: &Path) -> Result<(), String> {
         std::fs::create_dir_all(at).map_err(|e| format!("cannot make {}: {e}", at.display()))?;
-        quietly("mount", &["-t", self.name(), "-o", "loop,nodiscard", text(file), text(at)])
+        quietly("mount", &["-t", self.name(), "-o", self.options(), text(file), text(at)])?;
+        mounted_from(file, at)
     }
+
+    fn options(self) -> &'static str {
+        // Several disks of the same origin are mounted at a time.
+        if self == Self::Xfs { "loop,nodiscard,nouuid" } else { "loop,nodiscard" }
+    }
+}
+
+/// Filesystems of the same name are easily taken for each other: is it the one of
+/// this file that is mounted there?
+fn mounted_from(file: &Path, at: &Path) -> Result<(), String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").map_err(|e| e.to_string())?;
+    let last = mounts.lines().rev().map(|line| line.split(' ').collect::<Vec<_>>()).find(|words| words[1] == text(at));
+    let device = last.map_or("", |words| words[0]).trim_start_matches("/dev/").to_owned();
+    let backing = std::fs::read_to_string(format!("/sys/block/{device}/loop/backing_file"));
+    let backing = backing.map_err(|e| format!("{} is mounted from `{device}`: {e}", at.display()))?;
+    if Path::new(backing.trim_end()) == file {
+        return Ok(());
+    }
+    Err(format!("{} is mounted from {} instead of {}", at.display(), backing.trim_end(), file.display()))
 }
 
 pub fn unmount(at: &Path) -> Result<(), String> {

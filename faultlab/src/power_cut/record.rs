@@ -88,9 +88,9 @@ fn taken(order: &Order, root: &Path, served: &Served) -> Result<Vec<Stamped>, St
     let mut notes = Vec::new();
     for line in lines {
         let position = served.position();
-        let note = line.map_err(|e| e.to_string()).and_then(|line| {
-            serde_json::from_str(&line).map_err(|e| format!("{line} is no note: {e}"))
-        });
+        let note = line
+            .map_err(|e| e.to_string())
+            .and_then(|line| serde_json::from_str(&line).map_err(|e| format!("{line} is no note: {e}")));
         match note {
             Ok(note) => notes.push(Stamped { position, note }),
             Err(why) => trouble = trouble.or(Some(why)),

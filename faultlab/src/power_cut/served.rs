@@ -140,16 +140,7 @@ impl Filesystem for Served {
         reply.ok();
     }
 
-    fn fallocate(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        length: u64,
-        _: i32,
-        reply: ReplyEmpty,
-    ) {
+    fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, length: u64, _: i32, reply: ReplyEmpty) {
         // A loop device asks for zeros this way, and when it discards.
         self.write_down(offset, vec![0; usize::try_from(length).expect("a disk is smaller")]);
         reply.ok();

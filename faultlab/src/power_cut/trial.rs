@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use fastrand::Rng;
 
-use super::cuts::{Cut, Film};
+use super::cuts::{Aim, Cut, Film};
 use super::disk::{self, Image};
 use super::filesystem::{Kind, quietly};
 use super::notes::Recorded;
 use super::record::Kept;
-use super::{HIDDEN, Role, check, record};
+use super::{HIDDEN, Role, check, leftovers, record};
 use crate::cases::each;
 use crate::report::{Report, Trouble};
 
@@ -30,6 +30,16 @@ pub struct Trial {
     pub cuts: usize,
 }
 
+/// What was seen, over all recordings.
+#[derive(Default)]
+struct Tally {
+    writes: u64,
+    flushes: u64,
+    notes: u64,
+    /// Cuts after which something was wrong.
+    found: u64,
+}
+
 /// Why nothing of this can be done here, if so.
 pub fn impossible() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
@@ -44,42 +54,62 @@ pub fn impossible() -> Option<String> {
 impl Trial {
     pub fn run(&self, seed: u64) -> Report {
         let mut report = Report::new(&self.name, seed);
-        let base = Path::new("/dev/shm");
-        let base = if base.is_dir() { base.to_owned() } else { std::env::temp_dir() };
-        let folder = tempfile::Builder::new().prefix("faultlab-power-cut-").tempdir_in(base).unwrap();
-        let (mut acts, mut flushes, mut told) = (0, 0, 0);
+        let folder = leftovers::new_folder();
+        let mut tally = Tally::default();
         for number in 0..self.recordings {
             let seed = seed.wrapping_add(number as u64);
             let place = folder.path().join(number.to_string());
             std::fs::create_dir(&place).unwrap();
-            let (film, recorded) = match self.record(&place, seed) {
-                Ok(recording) => recording,
-                Err(why) => {
-                    report.sites += (self.cuts / self.recordings) as u64;
-                    report.trouble(Trouble::Wrong, format!("recording {number}: {why}"));
-                    continue;
-                }
-            };
-            acts += film.acts.len();
-            flushes += film.acts.iter().filter(|act| matches!(act, disk::Act::Flush)).count();
-            told += recorded.notes.len();
-            let mut random = Rng::with_seed(seed);
-            let cuts = film.cuts(recorded.start, &recorded.notes, self.cuts / self.recordings, &mut random);
-            report.sites += cuts.len() as u64;
-            let answers = each(&cuts, |cut| self.check(cut, &film, &place));
-            for (cut, answer) in cuts.iter().zip(answers) {
-                let at = |what: &str| format!("recording {number}, {} of {}: {what}", cut.how, cut.position);
-                match answer.and_then(|answer| answer) {
-                    Ok(found) => {
-                        report.fired += 1;
-                        found.iter().for_each(|(kind, what)| report.trouble(*kind, at(what)));
-                    }
-                    Err(why) => report.trouble(Trouble::Wrong, at(&why)),
-                }
+            if let Err(why) = self.cut_one(&place, seed, &mut report, &mut tally) {
+                // What was planned has not happened.
+                report.sites += self.cuts_each() as u64;
+                report.trouble(Trouble::Wrong, format!("recording {seed}: {why}"));
             }
         }
-        report.told.extend([("acts", acts as u64), ("flushes", flushes as u64), ("notes", told as u64)]);
+        let Tally { writes, flushes, notes, found } = tally;
+        report.told.extend([("writes", writes), ("flushes", flushes), ("notes", notes)]);
+        if self.is_control() {
+            report.told.push(("found", found));
+            if found == 0 {
+                report.trouble(Trouble::Wrong, "nothing is lost without it, so that nothing is lost proves nothing");
+            }
+        }
         report
+    }
+
+    fn cut_one(&self, place: &Path, seed: u64, report: &mut Report, tally: &mut Tally) -> Result<(), String> {
+        let (film, recorded) = self.record(place, seed)?;
+        let flushes = film.acts.iter().filter(|act| matches!(act, disk::Act::Flush)).count();
+        tally.writes += (film.acts.len() - flushes) as u64;
+        tally.flushes += flushes as u64;
+        tally.notes += recorded.notes.len() as u64;
+        let aim = if self.is_control() { Aim::AtPromises } else { Aim::Anywhere };
+        let mut random = Rng::with_seed(seed);
+        let cuts = film.cuts(recorded.start, &recorded.notes, self.cuts_each(), aim, &mut random);
+        report.sites += cuts.len() as u64;
+        let answers = each(&cuts, |cut| self.check(cut, &film, place));
+        for (cut, answer) in cuts.iter().zip(answers) {
+            let at = |what: &str| format!("recording {seed}, {} of {}: {what}", cut.how, cut.position);
+            match answer.and_then(|answer| answer) {
+                Ok(found) => {
+                    report.fired += 1;
+                    tally.found += u64::from(!found.is_empty());
+                    // What a control has lost is what it is for.
+                    let real = found.iter().filter(|_| !self.is_control());
+                    real.for_each(|(kind, what)| report.trouble(*kind, at(what)));
+                }
+                Err(why) => report.trouble(Trouble::Wrong, at(&why)),
+            }
+        }
+        Ok(())
+    }
+
+    fn cuts_each(&self) -> usize {
+        self.cuts.div_ceil(self.recordings)
+    }
+
+    fn is_control(&self) -> bool {
+        !self.without.is_empty()
     }
 
     fn record(&self, place: &Path, seed: u64) -> Result<(Film, Recorded), String> {

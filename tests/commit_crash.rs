@@ -3,9 +3,13 @@
 //! is run under strace, which counts its calls and kills or stops it at the one
 //! that is asked for.
 
+#[path = "support/strace.rs"]
+mod strace;
 mod support;
 
 mod commit_crash {
+    use super::strace;
+
     mod aftermath;
     mod alive;
     mod child;
@@ -14,7 +18,5 @@ mod commit_crash {
     mod editor;
     mod power_cut;
     mod recovering;
-    mod sites;
-    mod strace;
     mod world;
 }

@@ -8,13 +8,27 @@
 //! cargo run -p faultlab -- kill --only commit --seed 7
 //! ```
 
+mod aftermath;
+mod by_hand;
 mod cases;
+mod child;
 mod damage;
+mod errors;
+mod jobs;
+mod kill;
+mod kill_twice;
 mod power_cut;
 mod report;
+mod said;
+mod scenarios;
+mod snapshot;
 mod soak;
+#[path = "../../tests/support/strace.rs"]
+mod strace;
+mod threads;
 mod world;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,10 +58,18 @@ pub struct Lab {
     pub only: String,
 }
 
-#[derive(Subcommand, Clone, Copy, PartialEq)]
+#[derive(Subcommand, Clone, PartialEq)]
 enum Part {
     /// All of them, one after the other
     All,
+    /// Kill at every system call that changes a file, in nine scenarios
+    Kill,
+    /// Kill what comes after a kill, at every call of it
+    KillTwice,
+    /// Let calls fail, once and from then on
+    Errors,
+    /// Cuts the power of a disk, again and again
+    PowerCut,
     /// Eight processes on one queue, killed and stopped at random
     Soak {
         /// How many jobs there are to be at least
@@ -56,20 +78,31 @@ enum Part {
     },
     /// Flipped bits, lost ends and exchanged blocks of all that jobq keeps
     Damage,
-    /// Cuts the power of a disk, again and again
-    PowerCut,
+    /// The process to which faults happen
+    #[command(hide = true)]
+    Child { deed: String, root: PathBuf },
     /// A process of `power-cut`
     #[command(hide = true)]
     PowerCutProcess,
 }
 
-const PARTS: &[Part] = &[Part::PowerCut, Part::Soak { jobs: None }, Part::Damage];
+const PARTS: &[Part] =
+    &[Part::Kill, Part::KillTwice, Part::Errors, Part::PowerCut, Part::Soak { jobs: None }, Part::Damage];
 
 fn main() -> ExitCode {
     if let Some(code) = soak::hand().or_else(damage::as_hand) {
         return code;
     }
     let Arguments { part, lab } = Arguments::parse();
+    match &part {
+        Part::Child { deed, root } => return child::run(deed, root),
+        Part::PowerCutProcess => power_cut::process(),
+        _ => {}
+    }
+    if !strace::is_installed() {
+        eprintln!("!!! strace is not installed: NOTHING IS KILLED AND NOTHING IS PROVED (apt-get install strace)");
+        return ExitCode::FAILURE;
+    }
     let parts = if part == Part::All { PARTS } else { &[part] };
     let reports: Vec<Report> = parts.iter().flat_map(|part| part.run(&lab)).collect();
     for report in reports.iter().filter(|report| !report.is_good()) {
@@ -80,13 +113,15 @@ fn main() -> ExitCode {
 
 impl Part {
     /// Each report has been printed when this returns.
-    fn run(self, lab: &Lab) -> Vec<Report> {
+    fn run(&self, lab: &Lab) -> Vec<Report> {
         match self {
-            Part::All => unreachable!("it stands for the others"),
-            Part::Soak { jobs } => soak::run(lab, jobs),
-            Part::Damage => damage::run(lab),
+            Part::Kill => kill::run(lab),
+            Part::KillTwice => kill_twice::run(lab),
+            Part::Errors => errors::run(lab),
             Part::PowerCut => power_cut::run(lab),
-            Part::PowerCutProcess => power_cut::process(),
+            Part::Soak { jobs } => soak::run(lab, *jobs),
+            Part::Damage => damage::run(lab),
+            Part::All | Part::Child { .. } | Part::PowerCutProcess => unreachable!("they are no parts"),
         }
     }
 }

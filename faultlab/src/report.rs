@@ -17,6 +17,9 @@ pub enum Trouble {
     Wrong,
 }
 
+/// What came of one case: whether its fault happened, and what was wrong after it.
+pub type Answer = (bool, Vec<(Trouble, String)>);
+
 /// Counts and troubles of one scenario.
 pub struct Report {
     name: String,
@@ -28,12 +31,26 @@ pub struct Report {
     /// Other counts worth telling.
     pub told: Vec<(&'static str, u64)>,
     troubles: Vec<(Trouble, String)>,
+    /// Faults that did not happen.
+    missed: Vec<String>,
+    /// Troubles that other reports tell of.
+    counted: Vec<Trouble>,
 }
 
 impl Report {
     pub fn new(name: impl Into<String>, seed: u64) -> Self {
         let name = name.into();
-        Self { name, seed, started: Instant::now(), sites: 0, fired: 0, told: Vec::new(), troubles: Vec::new() }
+        Self {
+            name,
+            seed,
+            started: Instant::now(),
+            sites: 0,
+            fired: 0,
+            told: Vec::new(),
+            troubles: Vec::new(),
+            missed: Vec::new(),
+            counted: Vec::new(),
+        }
     }
 
     /// Takes note of something that must not be; `at` says where to look.
@@ -41,9 +58,40 @@ impl Report {
         self.troubles.push((kind, at.into()));
     }
 
+    /// Counts what came of cases: whether the fault happened, and what was wrong
+    /// after it.
+    pub fn take<'n>(&mut self, names: impl IntoIterator<Item = &'n String>, answers: Vec<Result<Answer, String>>) {
+        for (name, answer) in names.into_iter().zip(answers) {
+            self.sites += 1;
+            match answer {
+                Ok((fired, troubles)) => {
+                    self.fired += u64::from(fired);
+                    if !fired {
+                        self.missed.push(name.clone());
+                    }
+                    self.troubles.extend(troubles.into_iter().map(|(kind, words)| (kind, format!("{name}: {words}"))));
+                }
+                Err(panic) => self.troubles.push((Trouble::Wrong, format!("{name}: {panic}"))),
+            }
+        }
+    }
+
+    /// The sum of others, in a line of its own.
+    pub fn total(name: &str, seed: u64, reports: &[Self]) -> Self {
+        let mut total = Self::new(format!("{name} TOTAL"), seed);
+        for report in reports {
+            total.started = total.started.min(report.started);
+            total.sites += report.sites;
+            total.fired += report.fired;
+            total.counted.extend(report.troubles.iter().map(|(kind, _)| *kind));
+            total.counted.extend(&report.counted);
+        }
+        total.printed()
+    }
+
     /// Everything planned has happened, and nothing was wrong after it.
     pub fn is_good(&self) -> bool {
-        self.sites > 0 && self.fired == self.sites && self.troubles.is_empty()
+        self.sites > 0 && self.fired == self.sites && self.troubles.is_empty() && self.counted.is_empty()
     }
 
     /// Prints its line and hands it on.
@@ -58,6 +106,9 @@ impl Report {
         if self.sites == 0 || self.fired != self.sites {
             text += &format!("\n  {} of {} faults happened", self.fired, self.sites);
         }
+        for site in self.missed.iter().take(50) {
+            text += &format!("\n  did not happen: {site}");
+        }
         for (kind, at) in self.troubles.iter().take(50) {
             text += &format!("\n  {kind:?}: {at}");
         }
@@ -68,7 +119,8 @@ impl Report {
     }
 
     fn count(&self, kind: Trouble) -> usize {
-        self.troubles.iter().filter(|(found, _)| *found == kind).count()
+        let all = self.troubles.iter().map(|(found, _)| found).chain(&self.counted);
+        all.filter(|found| **found == kind).count()
     }
 }
 

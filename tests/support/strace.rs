@@ -1,9 +1,11 @@
-//! A process under strace: which calls of it change a file, and its end or a
-//! pause at any one of them.
+//! A process under strace: which calls of it change a file, and its end, a pause
+//! or an error at any one of them.
 //!
-//! Only the main thread is traced when a signal is to be sent, and strace counts
-//! the calls of each thread by themselves, so "the third `fsync`" is the same
-//! call in every run.
+//! Only the main thread is traced when something is to happen to a call, and
+//! strace counts the calls of each thread by themselves, so "the third `fsync`" is
+//! the same call in every run. `--seccomp-bpf` would be faster, and forgets
+//! signals without a word.
+#![allow(dead_code, reason = "those who include it use their own part of this")]
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -78,10 +80,15 @@ impl Call {
     }
 }
 
-/// Whether these tests can be run. They are never left out without a word.
-pub fn is_there() -> bool {
+/// Whether it is installed.
+pub fn is_installed() -> bool {
     let said = Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there = said.is_ok_and(|status| status.success());
+    said.is_ok_and(|status| status.success())
+}
+
+/// Whether tests that need it can be run. They are never left out without a word.
+pub fn is_there() -> bool {
+    let there = is_installed();
     if !there {
         use std::io::Write as _;
         let words = "\n!!! SKIPPED: strace is not installed, crashes of commits are NOT TESTED !!!\n";
@@ -96,6 +103,10 @@ pub fn is_there() -> bool {
 pub enum At {
     Kill,
     Stop,
+    /// It fails with this error and is not made.
+    Fail(&'static str),
+    /// So do all further calls of its name.
+    FailOn(&'static str),
 }
 
 /// Runs a command to its end and returns the calls below `root` that change
@@ -103,6 +114,12 @@ pub enum At {
 pub fn census(command: &Command, root: &Path, log: &Path) -> Vec<Call> {
     let status = quiet(&mut traced(command, log, &["-f"])).status().unwrap();
     assert!(status.success(), "{status}: {command:?}");
+    sites(root, log)
+}
+
+/// The calls below `root` that change something, by the log of a process that was
+/// traced with all its threads.
+pub fn sites(root: &Path, log: &Path) -> Vec<Call> {
     let (main, others) = calls(log);
     let here = |call: &Call| call.changes() && call.line.contains(root.to_str().unwrap());
     // A reader's connection opens the log, which is there already and stays whose it was.
@@ -126,12 +143,17 @@ pub fn killed_at(command: &Command, call: &Call, root: &Path, log: &Path) -> Vec
 
 /// The command, to be killed or stopped at a call.
 pub fn injected(command: &Command, call: &Call, at: At, log: &Path, options: &[&str]) -> Command {
-    let signal = match at {
-        At::Kill => "KILL",
-        At::Stop => "STOP",
+    traced(command, log, &[&[injection(call, at).as_str()], options].concat())
+}
+
+fn injection(call: &Call, at: At) -> String {
+    let (what, further) = match at {
+        At::Kill => ("signal=KILL".to_owned(), ""),
+        At::Stop => ("signal=STOP".to_owned(), ""),
+        At::Fail(error) => (format!("error={error}"), ""),
+        At::FailOn(error) => (format!("error={error}"), "+"),
     };
-    let inject = format!("--inject={}:signal={signal}:when={}", call.name, call.nth);
-    traced(command, log, &[&[inject.as_str()], options].concat())
+    format!("--inject={}:{what}:when={}{further}", call.name, call.nth)
 }
 
 pub fn was_killed(status: ExitStatus) -> bool {
@@ -140,7 +162,7 @@ pub fn was_killed(status: ExitStatus) -> bool {
 }
 
 /// The command under strace, which writes what it sees to `log`.
-fn traced(command: &Command, log: &Path, options: &[&str]) -> Command {
+pub fn traced(command: &Command, log: &Path, options: &[&str]) -> Command {
     let calls: Vec<String> = CALLS.iter().map(|name| format!("?{name}")).collect();
     let mut strace = Command::new("strace");
     strace.args(["-y", "-s", "0"]).arg("-o").arg(log).arg(format!("--trace={}", calls.join(","))).args(options);
@@ -162,7 +184,7 @@ fn quiet(command: &mut Command) -> &mut Command {
 }
 
 /// The calls of the main thread, and those of all others.
-fn calls(log: &Path) -> (Vec<Call>, Vec<Call>) {
+pub fn calls(log: &Path) -> (Vec<Call>, Vec<Call>) {
     let text = std::io::read_to_string(File::open(log).unwrap()).unwrap();
     let mut first = None;
     let mut counts: HashMap<(String, String), usize> = HashMap::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jobq::clock::{Clock, Millis, SystemClock};
 use jobq::handlers::CreateFile;
-use jobq::{Context, Handler, HandlerError, NewJob, Outcome, Payload, Queue, QueueOptions, Registry};
+use jobq::{Backoff, Context, Handler, HandlerError, NewJob, Outcome, Payload, Queue, QueueOptions, Registry};
 use serde::{Deserialize, Serialize};
 
 use crate::world::World;
@@ -37,6 +37,9 @@ pub fn id(name: &str) -> String {
     format!("{:0>26}", name.chars().map(letter).collect::<String>())
 }
 
+/// A job that fails is tried again at once, nearly.
+const SOON: Backoff = Backoff { base_ms: 20, max_ms: 100 };
+
 pub fn note(name: &str) -> NewJob {
     noted(name, None)
 }
@@ -47,12 +50,12 @@ pub fn note_with_next(name: &str) -> NewJob {
 }
 
 fn noted(name: &str, next: Option<String>) -> NewJob {
-    NewJob::of(&Note { text: name.to_owned(), next }).id(id(name)).max_attempts(10)
+    NewJob::of(&Note { text: name.to_owned(), next }).id(id(name)).max_attempts(10).backoff(SOON)
 }
 
 /// A file below `out/`, named after its job.
 pub fn file(name: &str) -> NewJob {
-    NewJob::of(&CreateFile::text(format!("out/{name}.txt"), text(name))).id(id(name)).max_attempts(10)
+    NewJob::of(&CreateFile::text(format!("out/{name}.txt"), text(name))).id(id(name)).max_attempts(10).backoff(SOON)
 }
 
 /// What that file holds.

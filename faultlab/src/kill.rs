@@ -9,8 +9,9 @@ use crate::aftermath::Case;
 use crate::cases;
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Heard, Ran};
-use crate::scenarios::{ALL, Scenario};
+use crate::scenarios::{ALL, Scenario, WORKER};
 use crate::strace::{self, At, Call};
+use crate::threads::{self, THREADS};
 
 /// How long a process may take that does a few milliseconds' work.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,8 +22,33 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         .filter(|scenario| scenario.name.contains(&lab.only))
         .map(|scenario| scenario_of(scenario, lab))
         .collect();
+    let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
+    reports.extend(threads.map(|thread| thread_of(thread, lab)));
     reports.push(Report::total("kill", lab.seed, &reports));
     reports
+}
+
+/// A real worker, killed when one of its threads is about to make a call.
+fn thread_of(thread: &str, lab: &Lab) -> Report {
+    let mut report = Report::new(format!("kill worker {thread}"), lab.seed);
+    let sites = match threads::census(thread) {
+        Ok((_, sites)) => sites,
+        Err(why) => {
+            report.trouble(Trouble::Wrong, why);
+            return report.printed();
+        }
+    };
+    let answers = cases::each(&sites, |site| {
+        again_if_missed(|| {
+            let mut case = Case::new(&WORKER);
+            case.racy = true;
+            let run = threads::Run::new(&mut case, thread, Some((site, At::Kill))).unwrap();
+            let last = run.made.last().is_some_and(|last| (&last.name, last.nth) == (&site.name, site.nth));
+            (last && strace::was_killed(run.ran.status), case.finish())
+        })
+    });
+    report.take(sites.iter().map(|site| &site.line), answers);
+    report.printed()
 }
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {

@@ -1,6 +1,6 @@
 //! What came of a scenario, in one line.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Instant;
 
 /// What may be wrong after a fault.
@@ -83,6 +83,12 @@ impl Report {
             total.started = total.started.min(report.started);
             total.sites += report.sites;
             total.fired += report.fired;
+            for (what, count) in &report.told {
+                match total.told.iter_mut().find(|(known, _)| known == what) {
+                    Some((_, sum)) => *sum += count,
+                    None => total.told.push((what, *count)),
+                }
+            }
             total.counted.extend(report.troubles.iter().map(|(kind, _)| *kind));
             total.counted.extend(&report.counted);
         }
@@ -104,16 +110,16 @@ impl Report {
     pub fn troubles(&self) -> String {
         let mut text = format!("{}:", self.name);
         if self.sites == 0 || self.fired != self.sites {
-            text += &format!("\n  {} of {} faults happened", self.fired, self.sites);
+            let _ = write!(text, "\n  {} of {} faults happened", self.fired, self.sites);
         }
         for site in self.missed.iter().take(50) {
-            text += &format!("\n  did not happen: {site}");
+            let _ = write!(text, "\n  did not happen: {site}");
         }
         for (kind, at) in self.troubles.iter().take(50) {
-            text += &format!("\n  {kind:?}: {at}");
+            let _ = write!(text, "\n  {kind:?}: {at}");
         }
         if self.troubles.len() > 50 {
-            text += &format!("\n  and {} more", self.troubles.len() - 50);
+            let _ = write!(text, "\n  and {} more", self.troubles.len() - 50);
         }
         text
     }

@@ -41,8 +41,12 @@ pub enum Said {
 pub struct Speaker(OwnedFd);
 
 impl Speaker {
+    pub fn again() -> Self {
+        Self(std::io::stdin().as_fd().try_clone_to_owned().unwrap())
+    }
+
     pub fn new() -> Self {
-        let speaker = Self(std::io::stdin().as_fd().try_clone_to_owned().unwrap());
+        let speaker = Self::again();
         speaker.tell(&Said::Pid(std::process::id()));
         speaker
     }
@@ -108,17 +112,6 @@ impl Heard {
         let count = self.ear.read(&mut bytes).unwrap_or(0);
         self.lines.extend_from_slice(&bytes[..count]);
         count > 0
-    }
-
-    /// Waits for something to be told.
-    pub fn until(&mut self, patience: Duration, is_so: impl Fn(&[Said]) -> bool) -> bool {
-        let deadline = Instant::now() + patience;
-        while !is_so(&self.said()) {
-            if !self.hear(deadline) {
-                return is_so(&self.said());
-            }
-        }
-        true
     }
 
     /// Waits for its end.

@@ -4,6 +4,7 @@ mod commits;
 mod lives;
 mod pruned;
 mod queued;
+mod worked;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use crate::snapshot::Row;
 use crate::world::{Tree, World};
 
 pub use commits::Change;
+pub use worked::{WORKER, enqueued};
 
 /// One of them. Everything has a name of its own, so that it can be asked for
 /// again.
@@ -71,6 +73,7 @@ pub const ALL: &[Scenario] = &[
 pub fn deed(name: &str) -> Option<fn(&Child) -> Deed> {
     match name {
         "recover" => Some(recover),
+        "worker" => Some(WORKER.deed),
         "accept" => Some(commits::accept),
         "accept_and_half_apply" => Some(commits::accept_and_half_apply),
         _ => ALL.iter().find(|scenario| scenario.name == name).map(|scenario| scenario.deed),

@@ -146,6 +146,13 @@ pub fn injected(command: &Command, call: &Call, at: At, log: &Path, options: &[&
     traced(command, log, &[&[injection(call, at).as_str()], options].concat())
 }
 
+/// strace for one thread of a process that is there.
+pub fn attached(thread: u32, fault: Option<(&Call, At)>, log: &Path) -> Command {
+    let mut strace = tracer(log);
+    strace.args(fault.map(|(call, at)| injection(call, at))).arg("-p").arg(thread.to_string());
+    strace
+}
+
 fn injection(call: &Call, at: At) -> String {
     let (what, further) = match at {
         At::Kill => ("signal=KILL".to_owned(), ""),
@@ -163,10 +170,8 @@ pub fn was_killed(status: ExitStatus) -> bool {
 
 /// The command under strace, which writes what it sees to `log`.
 pub fn traced(command: &Command, log: &Path, options: &[&str]) -> Command {
-    let calls: Vec<String> = CALLS.iter().map(|name| format!("?{name}")).collect();
-    let mut strace = Command::new("strace");
-    strace.args(["-y", "-s", "0"]).arg("-o").arg(log).arg(format!("--trace={}", calls.join(","))).args(options);
-    strace.arg("--").arg(command.get_program()).args(command.get_args());
+    let mut strace = tracer(log);
+    strace.args(options).arg("--").arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => strace.env(name, value),
@@ -176,6 +181,13 @@ pub fn traced(command: &Command, log: &Path, options: &[&str]) -> Command {
     if let Some(folder) = command.get_current_dir() {
         strace.current_dir(folder);
     }
+    strace
+}
+
+fn tracer(log: &Path) -> Command {
+    let calls: Vec<String> = CALLS.iter().map(|name| format!("?{name}")).collect();
+    let mut strace = Command::new("strace");
+    strace.args(["-y", "-s", "0"]).arg("-o").arg(log).arg(format!("--trace={}", calls.join(",")));
     strace
 }
 

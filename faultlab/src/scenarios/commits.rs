@@ -140,8 +140,8 @@ impl Change {
     }
 
     pub fn may_hold(&self, path: &str, content: &[u8]) -> bool {
-        let held = |text: &Option<&str>| text.is_some_and(|text| text.as_bytes() == content);
-        self.files.iter().any(|(known, old, new)| *known == path && (held(old) || held(new)))
+        let held = |text: Option<&str>| text.is_some_and(|text| text.as_bytes() == content);
+        self.files.iter().any(|(known, old, new)| *known == path && (held(*old) || held(*new)))
             || self.jobs.iter().any(|(_, name)| path == format!("out/{name}") && content == name.as_bytes())
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jobq::clock::{Clock as _, ManualClock, SystemClock};
 use jobq::{PruneRequest, Queue, Shutdown, Worker, WorkerOptions};
 
 use super::{NOTHING, Scenario};
@@ -10,7 +11,9 @@ use crate::jobs::{self, Found, file, note};
 use crate::said::Said;
 use crate::world::World;
 
-/// Finished jobs go, in between and at the end the log is copied; what is not
+const HALF_A_DAY: i64 = 12 * 3_600_000;
+
+/// Jobs of yesterday go, in between and at the end the log is copied; what is not
 /// finished stays, and so does what is known of the files.
 pub const PRUNE: Scenario = Scenario {
     name: "prune_checkpoint",
@@ -33,7 +36,8 @@ fn gone() -> Vec<String> {
 
 fn prepare(world: &World) {
     let registry = jobs::registry(&Found::default());
-    let queue = Arc::new(jobs::options(&world.root()).create(true).open().unwrap());
+    let yesterday = Arc::new(ManualClock::at(SystemClock.now() - 2 * HALF_A_DAY));
+    let queue = Arc::new(jobs::options(&world.root()).create(true).clock(yesterday).open().unwrap());
     let job = |id: &String| if id.starts_with("file") { file(id) } else { note(id) };
     queue.enqueue_many(gone().iter().map(job)).unwrap();
     let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
@@ -56,7 +60,8 @@ fn deed(child: &Child) -> Deed {
 }
 
 fn prune(queue: &Queue) -> jobq::Result<()> {
-    let all = PruneRequest { job_type: None, ended_before: i64::MAX, failed: false, forget: false };
-    while queue.prune(all.clone())? > 0 {}
+    let ended_before = SystemClock.now() - HALF_A_DAY;
+    let old = PruneRequest { job_type: None, ended_before, failed: false, forget: false };
+    while queue.prune(old.clone())? > 0 {}
     Ok(())
 }

@@ -1,0 +1,127 @@
+//! Calls that fail: once, or from then on.
+
+use crate::Lab;
+use crate::aftermath::Case;
+use crate::cases;
+use crate::kill::{again_if_missed, command, heard, shape};
+use crate::report::{Answer, Report, Trouble};
+use crate::said::{Ran, Said};
+use crate::scenarios::{ALL, Scenario};
+use crate::strace::{self, At, Call};
+
+/// Cases of a scenario at most, chosen by the seed.
+const SHORT: usize = 60;
+const FULL: usize = 450;
+
+/// Processor time that is far more than any of this takes, in milliseconds: who
+/// needs as much tries again without waiting.
+const MOST_TIME: u64 = 2_000;
+/// Calls, for the same reason: so many times those of a run without faults.
+const MOST_CALLS: usize = 5;
+
+const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
+
+/// What an error of the disk may be called. Anything else would be a wrong word
+/// for it, or a mistake of ours.
+const KINDS: [&str; 4] = ["Io", "DiskFull", "OutcomeUnknown", "ReadOnly"];
+
+pub fn run(lab: &Lab) -> Vec<Report> {
+    let wanted = ALL.iter().filter(|scenario| scenario.name.contains(&lab.only));
+    let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
+    reports.push(Report::total("errors", lab.seed, &reports));
+    reports
+}
+
+fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
+    let mut report = Report::new(format!("errors {}", scenario.name), lab.seed);
+    let (calls, sites) = match census(scenario) {
+        Ok(sites) => sites,
+        Err(why) => {
+            report.trouble(Trouble::Wrong, why);
+            return report.printed();
+        }
+    };
+    let mut faults: Vec<(Call, At)> = sites.into_iter().flat_map(faults).collect();
+    report.told = vec![("of", faults.len() as u64)];
+    let mut random = fastrand::Rng::with_seed(lab.seed);
+    random.shuffle(&mut faults);
+    faults.truncate(if lab.short { SHORT } else { FULL });
+    let answers = cases::each(&faults, |(site, at)| again_if_missed(|| failing(scenario, site, *at, calls)));
+    let names: Vec<String> = faults.iter().map(|(site, at)| format!("{at:?} {}", site.line)).collect();
+    report.take(&names, answers);
+    report.printed()
+}
+
+/// What may happen to a call. One that only looks needs no room.
+fn faults(call: Call) -> impl Iterator<Item = (Call, At)> {
+    let errors = if call.changes() { &ERRORS[..] } else { &ERRORS[..1] };
+    errors.iter().flat_map(|error| [At::Fail(error), At::FailOn(error)]).map(move |at| (call.clone(), at))
+}
+
+/// How many calls there are in all, and those below the root: what changes
+/// something, and what opens a file.
+fn census(scenario: &Scenario) -> Result<(usize, Vec<Call>), String> {
+    let mut case = Case::new(scenario);
+    let (root, log) = (case.world.root(), case.world.outside("log"));
+    let ran = heard(strace::traced(&command(scenario.name, &root), &log, &["-f"]));
+    case.ended(&ran);
+    if !ran.status.success() {
+        return Err(format!("it fails by itself: {} {:?} {}", ran.status, ran.said, ran.stderr));
+    }
+    let (main, _) = strace::calls(&log);
+    let count = main.len();
+    let there = main.into_iter().filter(|call| call.line.contains(root.to_str().unwrap())).collect();
+    match case.finish() {
+        troubles if troubles.is_empty() => Ok((count, there)),
+        troubles => Err(format!("without any fault: {troubles:?}")),
+    }
+}
+
+fn failing(scenario: &Scenario, site: &Call, at: At, calls: usize) -> Answer {
+    let mut case = Case::new(scenario);
+    case.with_errors = true;
+    let (root, log) = (case.world.root(), case.world.outside("log"));
+    let ran = heard(strace::injected(&command(scenario.name, &root), site, at, &log, &[]));
+    case.ended(&ran);
+    let (made, _) = strace::calls(&log);
+    let fired = made.iter().any(|call| {
+        (&call.name, call.nth) == (&site.name, site.nth)
+            && call.line.contains("(INJECTED)")
+            && shape(&call.line) == shape(&site.line)
+    });
+    case.troubles.extend(misbehaviour(&ran, at, made.len(), calls).into_iter().map(|words| (Trouble::Wrong, words)));
+    (fired, case.finish())
+}
+
+/// What the process should not have done.
+fn misbehaviour(ran: &Ran, at: At, made: usize, calls: usize) -> Vec<String> {
+    let mut bad = Vec::new();
+    if ran.overdue {
+        bad.push("it hangs".to_owned());
+    }
+    let gave_up = match (ran.status.code(), ran.said.last()) {
+        (Some(0), Some(Said::Done(time))) => (false, *time),
+        (Some(3), Some(Said::GaveUp(time))) => (true, *time),
+        (_, last) => {
+            bad.push(format!("it ends by {}: {last:?} {}", ran.status, ran.stderr));
+            (false, 0)
+        }
+    };
+    if gave_up.1 > MOST_TIME {
+        bad.push(format!("{} ms of processor time", gave_up.1));
+    }
+    if made > MOST_CALLS * calls {
+        bad.push(format!("{made} calls instead of {calls}"));
+    }
+    if gave_up.0 && matches!(at, At::Fail(_)) {
+        bad.push(format!("it could not go on when the fault was over: {:?}", ran.said));
+    }
+    for said in &ran.said {
+        if let Said::Failed(kind, words) = said
+            && (!KINDS.contains(&kind.as_str()) || words.len() < 10)
+        {
+            bad.push(format!("{kind}: {words}"));
+        }
+    }
+    bad
+}

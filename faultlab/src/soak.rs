@@ -51,7 +51,7 @@ struct Soak {
 const SHORT: Pace = Pace { interval: 50..500, victims: 1, kills: 0, patience: Duration::from_secs(240) };
 
 /// Several at a time, and more often: 5,000 kills in a quarter of an hour.
-const FULL: Pace = Pace { interval: 50..200, victims: 2, kills: 5_000, patience: Duration::from_secs(900) };
+const FULL: Pace = Pace { interval: 50..200, victims: 3, kills: 5_000, patience: Duration::from_secs(900) };
 
 pub fn run(lab: &Lab, jobs: Option<u64>) -> Vec<Report> {
     if !"soak".contains(&lab.only) {

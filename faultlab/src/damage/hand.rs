@@ -4,10 +4,13 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jobq::{Context, Handler, HandlerError, Outcome, QueueOptions, Registry, Shutdown, Worker, WorkerOptions};
+use jobq::{
+    Context, ErrorKind, Handler, HandlerError, Outcome, QueueOptions, Registry, Shutdown, Worker, WorkerEvent,
+    WorkerOptions,
+};
 
 use super::build;
 use super::truth::Note;
@@ -19,9 +22,10 @@ pub const SAID: &str = "said";
 /// What notes have run.
 pub const RAN: &str = "ran";
 
-/// A worker does not end while the database fails; whoever has it in his hands
-/// tells it to stop.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A worker does not end while the database fails: it keeps what it has to tell, and
+/// says what is wrong. It is told to stop by whoever reads that, and then once more,
+/// as one presses Ctrl-C again.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 pub fn of_these_arguments() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,10 +60,21 @@ fn find(folder: &Path) -> jobq::Result<()> {
     let shutdown = Shutdown::new();
     let impatient = shutdown.clone();
     std::thread::spawn(move || {
-        std::thread::sleep(PATIENCE);
-        impatient.request();
+        for _ in 0..2 {
+            std::thread::sleep(PATIENCE);
+            impatient.request();
+        }
     });
-    Worker::new(Arc::new(queue), registry, options)?.run(&shutdown).map(drop)
+    let trouble = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&trouble);
+    let worker = Worker::new(Arc::new(queue), registry, options)?.observed_by(move |event| {
+        if let WorkerEvent::Trouble { error, .. } = event {
+            *told.lock().unwrap() = Some(error.clone());
+        }
+    });
+    worker.run(&shutdown)?;
+    let said = trouble.lock().unwrap().take();
+    said.map_or(Ok(()), |error| Err(jobq::Error::new(ErrorKind::Corrupt, error)))
 }
 
 pub fn registry(folder: &Path) -> Registry {

@@ -197,8 +197,9 @@ impl Case<'_> {
                 Some(kept) => Kept { status: kept.status.clone(), error: kept.error.clone() },
                 None => Kept { status: "not there".to_owned(), error: String::new() },
             };
-            // What waits on a commit that cannot be applied waits on.
+            // What waits on a commit that cannot be applied waits on; what a job was to queue is not queued.
             let waits = asked.stand == Stand::Accepted && status == "pending";
+            let waits = waits || (asked.is_follow_up() && victim == truth::leader() && status == "not there");
             let expected = if asked.id == victim { status == "failed" } else { status == "completed" || waits };
             let word = if self.part == Part::Payload { "payload_damaged" } else { "damaged" };
             if !expected || (asked.id == victim && !error.contains(word)) {

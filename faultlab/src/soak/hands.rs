@@ -86,7 +86,8 @@ fn enqueue(soak: &Soak, enqueuer: u32) -> jobq::Result<()> {
     let Enqueued { acknowledged: mut next, mut open } = Enqueued::of(soak, enqueuer);
     let notes = Ledger::open(soak, &ledger::of_producer(enqueuer));
     let share = soak.jobs * 7 / 8 / u64::from(ENQUEUERS);
-    while next < share || !ledger::exists(soak, ENOUGH) {
+    // What was asked for has to be answered, whatever else is enough.
+    while open.is_some() || next < share || !ledger::exists(soak, ENOUGH) {
         let count = open.take().unwrap_or_else(|| {
             // One by one when it has its share, and goes on for company.
             let count = if next < share && fastrand::bool() { fastrand::u64(1..=2 * MILESTONE) } else { 1 };
@@ -115,7 +116,8 @@ fn commit(soak: &Soak, committer: u32) -> jobq::Result<()> {
     let notes = Ledger::open(soak, &ledger::of_producer(committer));
     // Three jobs each.
     let share = soak.jobs / 8 / 3 / u64::from(COMMITTERS);
-    while next < share || !ledger::exists(soak, ENOUGH) {
+    // What was asked for has to be answered, whatever else is enough.
+    while open.is_some() || next < share || !ledger::exists(soak, ENOUGH) {
         let count = Count::of(committer, next);
         // What was asked for before this process was there is asked for again, to the letter.
         let known = open.take().map(|value| {

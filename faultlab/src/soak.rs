@@ -50,7 +50,8 @@ struct Soak {
 /// Long enough for a disk that is busy with something else as well.
 const SHORT: Pace = Pace { interval: 50..500, victims: 1, kills: 0, patience: Duration::from_secs(240) };
 
-/// Several at a time, and more often: 5,000 kills in a quarter of an hour.
+/// Several at a time, and more often: 5,000 kills in a quarter of an hour. However many
+/// jobs there are to be, producers go on until there were as many kills.
 const FULL: Pace = Pace { interval: 50..200, victims: 3, kills: 5_000, patience: Duration::from_secs(900) };
 
 pub fn run(lab: &Lab, jobs: Option<u64>) -> Vec<Report> {
@@ -60,7 +61,7 @@ pub fn run(lab: &Lab, jobs: Option<u64>) -> Vec<Report> {
     let world = World::new();
     let (jobs, pace) = match (lab.short, jobs) {
         (true, jobs) => (jobs.unwrap_or(50_000), SHORT),
-        (false, None) => (200_000, FULL),
+        (false, None) => (50_000, FULL),
         // As many as are wanted take as long as they take.
         (false, Some(jobs)) => (jobs, Pace { patience: Duration::from_secs(900 + jobs / 50), ..FULL }),
     };

@@ -79,9 +79,7 @@ impl<'s> Torment<'s> {
                 report.trouble(Trouble::Wrong, format!("after {:?} producers are still at it", self.started.elapsed()));
                 break false;
             }
-            for _ in 0..self.pace.victims {
-                self.strike(report);
-            }
+            self.strike(report);
             let producers = 0..ENQUEUERS + COMMITTERS;
             let done = producers.into_iter().all(|number| ledger::exists(self.soak, &ledger::share_of(number)));
             if done && self.kills >= self.pace.kills && !ledger::exists(self.soak, ENOUGH) {
@@ -131,15 +129,25 @@ impl<'s> Torment<'s> {
         None
     }
 
-    /// Hits one of those who are still there.
+    /// Hits some of those who are still there, all at the same moment.
     fn strike(&mut self, report: &mut Report) {
-        let stop = self.random.u32(..STOPS) == 0;
-        let able = |hand: &Hand| hand.state == State::Running || (!stop && hand.state != State::Ended);
-        let able: Vec<usize> = (0..self.hands.len()).filter(|index| able(&self.hands[*index])).collect();
-        let Some(victim) = self.random.choice(able) else { return };
+        let there = (0..self.hands.len()).filter(|index| self.hands[*index].state != State::Ended);
+        let mut victims: Vec<usize> = there.collect();
+        self.random.shuffle(&mut victims);
+        victims.truncate(self.pace.victims);
+        for victim in &victims {
+            let stop = self.random.u32(..STOPS) == 0 && self.hands[*victim].state == State::Running;
+            let signal = if stop { Signal::STOP } else { Signal::KILL };
+            kill_process(self.hands[*victim].pid, signal).unwrap();
+        }
+        for victim in victims {
+            self.see_to(victim, report);
+        }
+    }
+
+    /// Somebody was hit: who is dead starts again.
+    fn see_to(&mut self, victim: usize, report: &mut Report) {
         let hand = &mut self.hands[victim];
-        let signal = if stop { Signal::STOP } else { Signal::KILL };
-        kill_process(hand.pid, signal).unwrap();
         let status = wait(hand.pid, WaitOptions::UNTRACED).expect("it was waited for");
         if status.exit_status() == Some(0) && hand.role != Role::Worker {
             // It came to its end by itself, a moment before: no fault was planned for nobody.

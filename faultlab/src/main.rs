@@ -75,6 +75,9 @@ enum Part {
         /// How many jobs there are to be at least
         #[arg(long)]
         jobs: Option<u64>,
+        /// How many are to be killed at least
+        #[arg(long)]
+        kills: Option<u64>,
     },
     /// Flipped bits, lost ends and exchanged blocks of all that jobq keeps
     Damage,
@@ -86,8 +89,14 @@ enum Part {
     PowerCutProcess,
 }
 
-const PARTS: &[Part] =
-    &[Part::Kill, Part::KillTwice, Part::Errors, Part::PowerCut, Part::Soak { jobs: None }, Part::Damage];
+const PARTS: &[Part] = &[
+    Part::Kill,
+    Part::KillTwice,
+    Part::Errors,
+    Part::PowerCut,
+    Part::Soak { jobs: None, kills: None },
+    Part::Damage,
+];
 
 fn main() -> ExitCode {
     if let Some(code) = soak::hand().or_else(damage::as_hand) {
@@ -119,7 +128,7 @@ impl Part {
             Part::KillTwice => kill_twice::run(lab),
             Part::Errors => errors::run(lab),
             Part::PowerCut => power_cut::run(lab),
-            Part::Soak { jobs } => soak::run(lab, *jobs),
+            Part::Soak { jobs, kills } => soak::run(lab, *jobs, *kills),
             Part::Damage => damage::run(lab),
             Part::All | Part::Child { .. } | Part::PowerCutProcess => unreachable!("they are no parts"),
         }

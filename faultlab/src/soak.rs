@@ -54,7 +54,7 @@ const SHORT: Pace = Pace { interval: 50..500, victims: 1, kills: 0, patience: Du
 /// jobs there are to be, producers go on until there were as many kills.
 const FULL: Pace = Pace { interval: 50..200, victims: 3, kills: 5_000, patience: Duration::from_secs(900) };
 
-pub fn run(lab: &Lab, jobs: Option<u64>) -> Vec<Report> {
+pub fn run(lab: &Lab, jobs: Option<u64>, kills: Option<u64>) -> Vec<Report> {
     if !"soak".contains(&lab.only) {
         return Vec::new();
     }
@@ -65,6 +65,7 @@ pub fn run(lab: &Lab, jobs: Option<u64>) -> Vec<Report> {
         // As many as are wanted take as long as they take.
         (false, Some(jobs)) => (jobs, Pace { patience: Duration::from_secs(900 + jobs / 50), ..FULL }),
     };
+    let pace = Pace { kills: kills.unwrap_or(pace.kills), ..pace };
     let soak = Soak { folder: world.outside(""), seed: lab.seed, jobs };
     let mut report = Report::new("soak", lab.seed);
     let tormented = Torment::new(&soak, pace).run(&mut report);

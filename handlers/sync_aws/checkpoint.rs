@@ -33,7 +33,7 @@ pub(super) struct Asked {
     pub(super) client_token: String,
     /// When, in seconds since 1970. What does not say is as good as forgotten.
     #[serde(default)]
-    pub(super) asked_at: u64,
+    pub(super) since: u64,
     /// The patch of an update, word for word: computed again it would be another
     /// one, because the resource may have changed by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ impl Asked {
         Self {
             operation,
             client_token,
-            asked_at: since_1970().as_secs(),
+            since: since_1970().as_secs(),
             patch,
             request_token: None,
             made_as: None,
@@ -80,7 +80,7 @@ impl Asked {
     /// A clock that has been set back makes nothing old.
     pub(super) fn is_remembered(&self) -> bool {
         let known = if self.request_token.is_some() { REQUEST_IS_KNOWN } else { TOKEN_IS_KNOWN };
-        since_1970().saturating_sub(Duration::from_secs(self.asked_at)) < known
+        since_1970().saturating_sub(Duration::from_secs(self.since)) < known
     }
 
     /// Durable when this returns.

@@ -35,7 +35,7 @@ impl Attempt<'_> {
     fn in_doubt(&self, asked: &Asked) -> HandlerError {
         let SyncAws { resource_type, resource_id, .. } = self.job;
         let Asked { client_token, request_token, .. } = asked;
-        let when = UNIX_EPOCH.checked_add(Duration::from_secs(asked.asked_at)).unwrap_or(UNIX_EPOCH);
+        let when = UNIX_EPOCH.checked_add(Duration::from_secs(asked.since)).unwrap_or(UNIX_EPOCH);
         let when = humantime::format_rfc3339_seconds(when);
         let request = request_token.as_ref().map(|token| format!(", request token {token}")).unwrap_or_default();
         let message = format!(

@@ -96,15 +96,15 @@ impl Trouble {
                 Self::new(&code, message)
             }
             SdkError::TimeoutError(_) => Self::new(UNREACHABLE, "AWS did not answer in time"),
-            // Before it was sent. What is at the bottom of it says enough; what is above may have the whole request in it.
+            // What is at the bottom of it says enough; what is above may have the whole request in it.
             SdkError::DispatchFailure(failure) if failure.is_other() => {
                 let is_endpoint = causes(error).contains("failed to apply endpoint");
                 let (code, hint) = if is_endpoint { (BAD_SETTINGS, LOOK_AT) } else { (UNREACHABLE, "") };
-                Self::new(code, format!("the call could not be sent: {}{hint}", last_cause(error)))
+                Self::new(code, format!("the call came to nothing: {}{hint}", last_cause(error)))
             }
             SdkError::DispatchFailure(_) => Self::new(UNREACHABLE, causes(error)),
             SdkError::ConstructionFailure(_) => {
-                Self::new(BAD_SETTINGS, format!("the call could not be made: {}{LOOK_AT}", last_cause(error)))
+                Self::new(BAD_SETTINGS, format!("the call came to nothing: {}{LOOK_AT}", last_cause(error)))
             }
             SdkError::ResponseError(answer) => {
                 let status = answer.raw().status().as_u16();

@@ -73,7 +73,7 @@ fn a_resource_that_goes_while_it_is_updated_is_made_again() {
 #[test]
 fn an_answer_that_is_no_resource_is_not_believed() {
     for answer in [
-        r#"{}"#,
+        "{}",
         r#"{"ResourceDescription":{}}"#,
         r#"{"ResourceDescription":{"Identifier":"b","Properties":"{"}}"#,
         r#"{"ResourceDescription":{"Identifier":"b","Properties":"null"}}"#,

@@ -62,7 +62,7 @@ fn settings_that_cannot_be_are_named_at_once() {
         let (job, said) = sync_with(&world, &secret, &more);
         let error = job.last_error.unwrap();
         assert_eq!((job.status, job.attempts), (Status::Failed, 1), "{error}");
-        assert!(error.starts_with("bad_settings: the call could not be "), "{error}");
+        assert!(error.starts_with("bad_settings: the call came to nothing: "), "{error}");
         assert!(error.contains(named) && !error.contains("Request {"), "{error}");
         assert!(!said.contains("hunter2"), "{said}");
     }

@@ -99,7 +99,8 @@ impl World {
     /// What the last attempt has asked of AWS is this much older than it was.
     pub fn age(&self, id: &str, hours: i64) {
         let conn = rusqlite::Connection::open(self.root().join(".jobq/jobq.db")).unwrap();
-        let older = "UPDATE jobs SET checkpoint = json_set(checkpoint, '$.asked_at', checkpoint->>'asked_at' - ?2) WHERE id = ?1";
+        let older =
+            "UPDATE jobs SET checkpoint = json_set(checkpoint, '$.since', checkpoint->>'since' - ?2) WHERE id = ?1";
         let changed = conn.execute(older, (id, hours * 3_600)).unwrap();
         assert_eq!(changed, 1);
     }

@@ -12,6 +12,7 @@
 //! attempt      one attempt: what is there, what is asked of AWS, the waiting
 //! ends         how it ends, and what is kept of it
 //! remote       completed jobs beside what AWS has
+//! in_order     several reads at once, told of in order
 //! ```
 
 #[cfg(feature = "aws")]
@@ -30,6 +31,8 @@ mod doubt;
 mod ends;
 #[cfg(feature = "aws")]
 mod handler;
+#[cfg(feature = "aws")]
+mod in_order;
 #[cfg(feature = "aws")]
 mod remote;
 #[cfg(feature = "aws")]

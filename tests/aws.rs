@@ -7,6 +7,7 @@ mod aws {
     mod failures;
     mod faults;
     mod killed;
+    mod many;
     mod meanwhile;
     mod ministack;
     mod proxy;

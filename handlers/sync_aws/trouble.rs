@@ -133,6 +133,17 @@ impl Trouble {
         ABOUT_CREDENTIALS.contains(&bare(&self.code))
     }
 
+    /// Asked too often, or the network: it is worth waiting for a little.
+    pub(super) fn passes_soon(&self) -> bool {
+        let is_throttled =
+            ["Throttling", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "http_429", "http_503"];
+        self.is_of_the_network() || is_throttled.contains(&bare(&self.code))
+    }
+
+    pub(super) fn is_of_the_network(&self) -> bool {
+        self.code == UNREACHABLE
+    }
+
     /// Nobody can be asked anything.
     pub(super) fn is_for_all(&self) -> bool {
         [BAD_SETTINGS, NO_CREDENTIALS, NO_REGION].contains(&&*self.code)

@@ -118,9 +118,16 @@ impl Proxy {
     /// Waits until a call is held.
     #[track_caller]
     pub fn wait_for_held(&self) {
+        self.wait_for_many_held(1);
+    }
+
+    /// Waits until so many calls are held.
+    #[track_caller]
+    pub fn wait_for_many_held(&self, number: usize) {
         let inner = self.shared.lock();
-        let (inner, waited) = self.shared.changed.wait_timeout_while(inner, PATIENCE, |inner| inner.held == 0).unwrap();
-        assert!(!waited.timed_out(), "no call was held: {:?}", inner.calls);
+        let too_few = |inner: &mut Inner| inner.held < number;
+        let (inner, waited) = self.shared.changed.wait_timeout_while(inner, PATIENCE, too_few).unwrap();
+        assert!(!waited.timed_out(), "{} calls were held: {:?}", inner.held, inner.calls);
     }
 
     /// What is held goes on to its end, now and from here on.

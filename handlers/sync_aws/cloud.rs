@@ -33,6 +33,8 @@ pub(super) struct Cloud {
     settings: AwsSettings,
     driver: OnceLock<Driver>,
     client: Mutex<Option<Client>>,
+    /// One at a time reads settings and credentials; the others wait for its client.
+    connecting: tokio::sync::Mutex<()>,
 }
 
 /// A thread that waits for the network, so that connections and credentials are
@@ -76,6 +78,10 @@ impl Cloud {
 
     /// The client; made, with all that the usual places say, when there is none.
     pub(super) async fn client(&self) -> Result<Client, Trouble> {
+        if let Some(client) = &*self.known() {
+            return Ok(client.clone());
+        }
+        let _first = self.connecting.lock().await;
         if let Some(client) = &*self.known() {
             return Ok(client.clone());
         }

@@ -65,3 +65,25 @@ fn when_nobody_is_there_it_ends() {
     assert!(text(&output).contains("AWS cannot be reached"), "{}", text(&output));
     assert!(String::from_utf8_lossy(&output.stdout).lines().count() < 10, "the others are not tried");
 }
+
+/// A program for credentials may ask a person, and a role is asked for at a service that counts.
+#[test]
+fn jobs_that_begin_at_once_share_their_credentials() {
+    let Some(world) = World::new() else { return };
+    std::fs::create_dir(world.root().join(".aws")).unwrap();
+    let keys = format!(r#"{{"Version":1,"AccessKeyId":"{}","SecretAccessKey":"s"}}"#, world.account);
+    std::fs::write(world.root().join("keys"), keys).unwrap();
+    std::fs::write(world.root().join("ask"), "echo asked >> asked; sleep 0.3; cat keys").unwrap();
+    let profile = "[profile p]\nregion = eu-central-1\ncredential_process = sh ask\n";
+    std::fs::write(world.root().join(".aws/config"), profile).unwrap();
+    world.configure(&format!("profile = \"p\"\nendpoint_url = \"{}\"\n", world.proxy.url));
+    let jobs: Vec<_> = (0..8).map(|n| world.enqueue(&bucket(&format!("b{n}"), json!({})))).collect();
+    let output = world.run(&["worker", "--drain", "--json", "--concurrency", "8"]);
+    assert!(output.status.success(), "{}", text(&output));
+    for id in jobs {
+        completed(&world.queue.get(&id).unwrap());
+    }
+    // Once to see that there are any, once by the client that all of them use.
+    let asked = std::fs::read_to_string(world.root().join("asked")).unwrap().lines().count();
+    assert!(asked <= 2, "asked {asked} times");
+}

@@ -67,7 +67,7 @@ step() {
 step cargo fmt --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
-step cargo check --no-default-features --features bundled,cli
+step cargo test --no-default-features --features bundled,cli --test lean
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests

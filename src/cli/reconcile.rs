@@ -14,6 +14,9 @@ use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outcome {
     let options = options(args)?;
+    if args.remote {
+        can_call()?;
+    }
     if args.watch {
         return super::watch::run(args, &options, place, out);
     }
@@ -69,6 +72,14 @@ fn remote(
     _: &ReconcileOptions,
     _: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
 ) -> jobq::Result<Reconciled> {
+    can_call().map(|()| Reconciled::default())
+}
+
+/// Said before files are compared, which may take its time.
+fn can_call() -> jobq::Result<()> {
+    if cfg!(feature = "aws") {
+        return Ok(());
+    }
     Err(Error::invalid("remote", "this jobq was built without AWS (the cargo feature `aws`)"))
 }
 

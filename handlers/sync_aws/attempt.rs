@@ -108,11 +108,24 @@ impl Attempt<'_> {
             }
             let wait = event.retry_after.map_or(usual, |wait| wait.clamp(FIRST_WAIT, LONGEST_RETRY_AFTER));
             usual = (usual * 2).min(LONGEST_WAIT);
+            event = self.look_after(wait, &asked, &token)?;
+        }
+    }
+
+    /// What AWS says of the request some time later. Trouble on the way there is waited
+    /// out, for as long as the attempt may take: AWS goes on meanwhile.
+    fn look_after(&self, mut wait: Duration, asked: &Asked, token: &str) -> Result<Event, HandlerError> {
+        loop {
             self.sleep(wait)?;
-            event = match self.call(api::status(&self.client, &token))? {
-                Some(next) => next,
-                None => return Err(self.is_unknown(&asked).err().unwrap_or_else(|| not_known(&token))),
-            };
+            match self.handler.call(self.ctx, api::status(&self.client, token))? {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => return Err(self.is_unknown(asked).err().unwrap_or_else(|| not_known(token))),
+                Err(trouble) if trouble.is_permanent() || trouble.is_about_credentials() => {
+                    return Err(self.handler.failed(trouble));
+                }
+                Err(trouble) => self.ctx.progress(50, format!("{}: {trouble}", doing(asked))),
+            }
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 

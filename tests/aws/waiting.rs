@@ -30,6 +30,21 @@ fn a_request_in_progress_is_waited_for_and_told_of() {
     assert!(told.iter().any(|line| line.contains("creating: IN_PROGRESS: ")), "{told:?}");
 }
 
+/// Nobody is there for longer than all attempts of a job would take; AWS has the request all the same.
+#[test]
+fn an_outage_while_it_waits_costs_no_attempt() {
+    let Some(world) = World::new() else { return };
+    world.proxy.takes_its_time(1);
+    for _ in 0..15 {
+        world.proxy.breaks("GetResourceRequestStatus", Fault::DropBefore);
+    }
+    let id = world.queue.enqueue(soon(&bucket("b", json!({}))).max_attempts(1)).unwrap().id;
+    world.drain();
+    let job = world.queue.get(&id).unwrap();
+    assert_eq!(completed(&job).operation, Operation::Created);
+    assert_eq!((job.attempts, world.proxy.count("CreateResource")), (1, 1));
+}
+
 #[test]
 fn a_job_that_waits_can_be_cancelled() {
     let Some(world) = World::new() else { return };

@@ -301,6 +301,11 @@ impl Writer {
     }
 
     fn connection<'s>(&self, seat: &'s mut Option<Connection>) -> Result<&'s Connection> {
+        // A file that cannot be opened for writing is opened by SQLite to be read, without a word and whatever the
+        // reason. That may have been a moment's trouble.
+        if seat.as_ref().is_some_and(|conn| conn.is_readonly("main").unwrap_or(false)) {
+            *seat = None;
+        }
         if seat.is_none() {
             *seat = Some((self.open)()?);
         }

@@ -57,6 +57,18 @@ fn who_came_later_has_a_wait_of_its_own() {
     });
 }
 
+/// SQLite opens a file that fails to be opened for writing to be read. When the
+/// trouble is over, whoever has it open goes on.
+#[test]
+fn a_connection_that_can_only_read_is_opened_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, _) = writer(folder.path(), Duration::from_secs(1));
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    *lock(&writer.seat) = Some(Connection::open_with_flags(folder.path().join("jobq.db"), flags).unwrap());
+    writer.write("first", count).unwrap();
+    assert!(!lock(&writer.seat).as_ref().unwrap().is_readonly("main").unwrap());
+}
+
 /// Everyone who waits is answered, whoever leads, however the groups fall.
 #[test]
 fn nobody_is_forgotten_in_line() {

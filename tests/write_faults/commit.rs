@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use jobq::store::{DeadOwner, Reclaim, Reclaimed, Store as _};
 use jobq::{ErrorKind, QueueOptions};
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE};
 
@@ -77,6 +78,32 @@ fn a_disk_that_stays_broken_is_reported_to_every_call_until_it_heals() {
     }
     drop(queue);
     bench.assert_whole();
+}
+
+/// What a failed COMMIT has written is in the log, behind what can be seen, and comes
+/// back when the process is gone. Nobody may be told meanwhile that it has nothing:
+/// its lock file would go, and the job that comes back be nobody's to judge.
+#[test]
+fn what_is_said_after_an_unknown_outcome_holds_after_a_restart() {
+    let bench = Bench::set_up();
+    let queue = bench.queue();
+    queue.enqueue(job(0)).unwrap();
+    vfs::arm(&bench.db, Fault { call: Call::SyncLog, first: 1, times: usize::MAX, code: SQLITE_IOERR_FSYNC });
+    let error = queue.store().claim(support::claim_request(1)).unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
+    let dead = DeadOwner { locked_by: support::owner("worker").locked_by, started: None };
+    let reclaim = Reclaim { dead: vec![dead], lapsed: Vec::new() };
+    queue.store().reclaim(reclaim.clone()).expect_err("it cannot be said that there is nothing to take back");
+
+    vfs::heal();
+    assert_eq!(queue.store().reclaim(reclaim).unwrap(), Reclaimed::default());
+    // What a process finds that starts after this one was killed.
+    let later = bench.db.with_file_name("later.db");
+    for suffix in ["", "-wal"] {
+        let name = |db: &std::path::Path| format!("{}{suffix}", db.display());
+        std::fs::copy(name(&bench.db), name(&later)).unwrap();
+    }
+    assert_eq!(support::rows(&support::raw(&later), "SELECT status FROM jobs"), [["pending"]]);
 }
 
 #[test]

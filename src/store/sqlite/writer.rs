@@ -19,7 +19,10 @@
 //!   group is run again in a transaction of its own;
 //! - a COMMIT that fails for lack of room has not happened: the commit record
 //!   is the last thing written. Any other failed COMMIT may turn out to be
-//!   durable after a restart: `OutcomeUnknown`, and a fresh connection;
+//!   durable after a restart: `OutcomeUnknown`, and a fresh connection. What it
+//!   has written lies in the log, behind what can be seen, until somebody writes
+//!   over it. So the next transaction writes something even if it only looked:
+//!   whoever is told "there is nothing" goes by that;
 //! - a panic of the one who leads, wherever it comes from, must not leave the
 //!   seat taken for ever: the group is refused, the connection dropped with
 //!   whatever was open on it, and the next in line leads.
@@ -62,13 +65,15 @@ pub(super) struct Writer {
     wake: Option<PathBuf>,
     /// Something was changed that they have not been told of.
     news: AtomicBool,
+    /// A COMMIT has failed, and nothing was written since: what it was about may come back.
+    doubt: AtomicBool,
     log: Option<Mutex<LogBound>>,
 }
 
 impl Writer {
     pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
         let (line, seat, news) = (Mutex::default(), Mutex::new(Some(conn)), AtomicBool::new(false));
-        Self { open, context, line, seat, wake, news, log: None }
+        Self { open, context, line, seat, wake, news, doubt: AtomicBool::new(false), log: None }
     }
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
@@ -201,7 +206,7 @@ impl Writer {
         lock(&self.line).close_group(group.len());
         // A group that only looked has no news for anybody.
         self.news.fetch_or(conn.total_changes() != changes, Ordering::Release);
-        finish(&tx)
+        self.finish(&tx, changes)
     }
 
     /// The next operation of a group, after a short wait if it is likely that
@@ -231,6 +236,7 @@ impl Writer {
         if let Err(error) = begin(conn) {
             return Outcome::Refused(error);
         }
+        let changes = conn.total_changes();
         let tx = Tx::new(conn, &self.context);
         for operation in group {
             if !in_savepoint(conn, || operation.run(&tx)) {
@@ -239,7 +245,7 @@ impl Writer {
             // What was rolled back may have included an admission.
             tx.admitted.set(false);
         }
-        finish(&tx)
+        self.finish(&tx, changes)
     }
 
     /// After a group fell apart: the operation by itself, so that it gets the
@@ -253,6 +259,7 @@ impl Writer {
             return operation.refuse(error);
         }
         self.news.store(true, Ordering::Release);
+        let changes = conn.total_changes();
         let ok = operation.run(&Tx::alone(conn, &self.context));
         if !ok {
             // Its own error is its answer; the connection may be in any state.
@@ -260,7 +267,7 @@ impl Writer {
             *seat = None;
             return;
         }
-        match commit(conn) {
+        match self.commit(conn, changes) {
             Outcome::Committed => {}
             Outcome::Refused(error) => operation.refuse(error),
             Outcome::Unknown(error) => {
@@ -275,6 +282,40 @@ impl Writer {
                 *seat = None;
             }
         }
+    }
+
+    /// What was applied is made durable before the COMMIT says so. If that fails,
+    /// nothing of the group has happened. `changes`: how many there were at its start.
+    fn finish(&self, tx: &Tx<'_>, changes: u64) -> Outcome {
+        if tx.sync() {
+            return self.commit(tx.conn, changes);
+        }
+        let _ = tx.conn.execute_batch("ROLLBACK");
+        Outcome::FellApart
+    }
+
+    fn commit(&self, conn: &Connection, changes: u64) -> Outcome {
+        if conn.is_autocommit() {
+            return Outcome::FellApart;
+        }
+        let in_doubt = self.doubt.load(Ordering::Acquire);
+        let looked = in_doubt && conn.total_changes() == changes;
+        let failed = if looked { write_anything(conn).err() } else { None };
+        let Some(error) = failed.or_else(|| execute(conn, "COMMIT").err()) else {
+            self.doubt.fetch_and(!in_doubt, Ordering::AcqRel);
+            return Outcome::Committed;
+        };
+        let error = sql_error(error);
+        if !conn.is_autocommit() {
+            // Refused, not failed: the transaction is still open and goes away now.
+            let _ = conn.execute_batch("ROLLBACK");
+            return Outcome::Refused(error);
+        }
+        if error.is_disk_full() {
+            return Outcome::Refused(error);
+        }
+        self.doubt.store(true, Ordering::Release);
+        Outcome::Unknown(error)
     }
 
     fn log_is_long(&self) -> bool {
@@ -363,28 +404,11 @@ fn in_savepoint(conn: &Connection, run: impl FnOnce() -> bool) -> bool {
         && !conn.is_autocommit()
 }
 
-/// What was applied is made durable before the COMMIT says so. If that fails,
-/// nothing of the group has happened.
-fn finish(tx: &Tx<'_>) -> Outcome {
-    if tx.sync() {
-        return commit(tx.conn);
-    }
-    let _ = tx.conn.execute_batch("ROLLBACK");
-    Outcome::FellApart
-}
-
-fn commit(conn: &Connection) -> Outcome {
-    if conn.is_autocommit() {
-        return Outcome::FellApart;
-    }
-    let Err(error) = execute(conn, "COMMIT") else { return Outcome::Committed };
-    let error = sql_error(error);
-    if !conn.is_autocommit() {
-        // Refused, not failed: the transaction is still open and goes away now.
-        let _ = conn.execute_batch("ROLLBACK");
-        return Outcome::Refused(error);
-    }
-    if error.is_disk_full() { Outcome::Refused(error) } else { Outcome::Unknown(error) }
+/// Changes a page and leaves what it says as it is. (SQLite does not write a row
+/// that is updated to what it was.)
+fn write_anything(conn: &Connection) -> rusqlite::Result<()> {
+    execute(conn, "INSERT INTO jobq_meta (key, value) VALUES ('in_doubt', '')")?;
+    execute(conn, "DELETE FROM jobq_meta WHERE key = 'in_doubt'")
 }
 
 fn execute(conn: &Connection, sql: &str) -> rusqlite::Result<()> {

@@ -5,11 +5,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most of the time a case waits for a process or the disk.
-const AT_ONCE: usize = 4;
+pub const AT_ONCE: usize = 4;
 
 /// Tries each case and returns the answers in their order. A panic is the answer
 /// of its case alone, by its words.
 pub fn each<C: Sync, A: Send>(cases: &[C], attempt: impl Fn(&C) -> A + Sync) -> Vec<Result<A, String>> {
+    several(AT_ONCE, cases, attempt)
+}
+
+/// The same, so many at a time.
+pub fn several<C: Sync, A: Send>(
+    at_once: usize,
+    cases: &[C],
+    attempt: impl Fn(&C) -> A + Sync,
+) -> Vec<Result<A, String>> {
     let next = AtomicUsize::new(0);
     let answers = Mutex::new(cases.iter().map(|_| None).collect::<Vec<_>>());
     let work = || {
@@ -22,7 +31,7 @@ pub fn each<C: Sync, A: Send>(cases: &[C], attempt: impl Fn(&C) -> A + Sync) -> 
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(work);
         }
     });

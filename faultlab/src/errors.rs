@@ -6,8 +6,9 @@ use crate::cases;
 use crate::kill::{again_if_missed, command, heard, shape};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Ran, Said};
-use crate::scenarios::{ALL, Scenario};
+use crate::scenarios::{ALL, Scenario, WORKER};
 use crate::strace::{self, At, Call};
+use crate::threads::{self, Run, THREADS};
 
 /// Cases of a scenario at most, chosen by the seed.
 const SHORT: usize = 60;
@@ -22,19 +23,49 @@ const MOST_CALLS: usize = 5;
 const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
 
 /// What an error of the disk may be called. Anything else would be a wrong word
-/// for it, or a mistake of ours.
-const KINDS: [&str; 4] = ["Io", "DiskFull", "OutcomeUnknown", "ReadOnly"];
+/// for it, or a mistake of ours. A worker tells of attempts and of trouble.
+const KINDS: [&str; 6] = ["Io", "DiskFull", "OutcomeUnknown", "ReadOnly", "Attempt", "Trouble"];
+
+/// A worker in trouble waits, so many of them can.
+const WAITING_AT_ONCE: usize = 12;
 
 pub fn run(lab: &Lab) -> Vec<Report> {
     let wanted = ALL.iter().filter(|scenario| scenario.name.contains(&lab.only));
     let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
+    let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
+    reports.extend(threads.map(|thread| thread_of(thread, lab)));
     reports.push(Report::total("errors", lab.seed, &reports));
     reports
 }
 
+/// Calls that fail in one thread of a real worker, which waits and tries again.
+fn thread_of(thread: &str, lab: &Lab) -> Report {
+    let report = Report::new(format!("errors worker {thread}"), lab.seed);
+    several(report, lab, WAITING_AT_ONCE, threads::census(thread), |site, at, calls| {
+        let mut case = Case::new(&WORKER);
+        (case.with_errors, case.racy) = (true, true);
+        let Run { ran, made } = Run::new(&mut case, thread, Some((site, at))).unwrap();
+        let injected = |call: &Call| (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call);
+        let bad = misbehaviour(&ran, at, made.len(), calls);
+        case.troubles.extend(bad.into_iter().map(|words| (Trouble::Wrong, words)));
+        (made.iter().any(injected), case.finish())
+    })
+}
+
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
-    let mut report = Report::new(format!("errors {}", scenario.name), lab.seed);
-    let (calls, sites) = match census(scenario) {
+    let report = Report::new(format!("errors {}", scenario.name), lab.seed);
+    several(report, lab, cases::AT_ONCE, census(scenario), |site, at, calls| failing(scenario, site, at, calls))
+}
+
+/// Tries faults at these sites, as many as there is time for.
+fn several(
+    mut report: Report,
+    lab: &Lab,
+    at_once: usize,
+    census: Result<(usize, Vec<Call>), String>,
+    attempt: impl Fn(&Call, At, usize) -> Answer + Sync,
+) -> Report {
+    let (calls, sites) = match census {
         Ok(sites) => sites,
         Err(why) => {
             report.trouble(Trouble::Wrong, why);
@@ -46,7 +77,7 @@ fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
     let mut random = fastrand::Rng::with_seed(lab.seed);
     random.shuffle(&mut faults);
     faults.truncate(if lab.short { SHORT } else { FULL });
-    let answers = cases::each(&faults, |(site, at)| again_if_missed(|| failing(scenario, site, *at, calls)));
+    let answers = cases::several(at_once, &faults, |(site, at)| again_if_missed(|| attempt(site, *at, calls)));
     let names: Vec<String> = faults.iter().map(|(site, at)| format!("{at:?} {}", site.line)).collect();
     report.take(&names, answers);
     report.printed()
@@ -85,12 +116,14 @@ fn failing(scenario: &Scenario, site: &Call, at: At, calls: usize) -> Answer {
     case.ended(&ran);
     let (made, _) = strace::calls(&log);
     let fired = made.iter().any(|call| {
-        (&call.name, call.nth) == (&site.name, site.nth)
-            && call.line.contains("(INJECTED)")
-            && shape(&call.line) == shape(&site.line)
+        (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call) && shape(&call.line) == shape(&site.line)
     });
     case.troubles.extend(misbehaviour(&ran, at, made.len(), calls).into_iter().map(|words| (Trouble::Wrong, words)));
     (fired, case.finish())
+}
+
+fn is_injected(call: &Call) -> bool {
+    call.line.contains("(INJECTED)")
 }
 
 /// What the process should not have done.

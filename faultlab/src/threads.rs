@@ -17,7 +17,10 @@ use crate::strace::{self, At, Call};
 
 /// The threads that change files, by their names: the one that claims, the one
 /// that runs handlers, and the one that records their ends.
-pub const THREADS: [&str; 3] = ["faultlab", "jobq-run", "jobq-finish"];
+pub const THREADS: [&str; 3] = [MAIN, "jobq-run", "jobq-finish"];
+
+/// The thread that a process begins with, whatever its name is.
+const MAIN: &str = "main";
 
 /// A run of the worker with strace at one thread.
 pub struct Run {
@@ -78,17 +81,15 @@ pub fn census(thread: &str) -> Result<(usize, Vec<Call>), String> {
 fn thread_of(pid: Pid, name: &str) -> Result<u32, String> {
     let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
     // The last thread that a worker starts: when it is there, the others are.
-    let (wanted, all) = (|comm: &str| comm.trim() == name, |comm: &str| comm.trim() == "jobq-finish");
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         let (mut found, mut complete) = (None, false);
         for task in std::fs::read_dir(&tasks).into_iter().flatten().flatten() {
             let comm = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-            complete |= all(&comm);
+            complete |= comm.trim() == "jobq-finish";
             let id: Option<u32> = task.file_name().to_str().and_then(|id| id.parse().ok());
             let main = id == Some(pid.as_raw_nonzero().get().cast_unsigned());
-            // The main thread has the name of the program, and so has who watches the worker.
-            if wanted(&comm) && (main || name != THREADS[0]) {
+            if if name == MAIN { main } else { comm.trim() == name } {
                 found = id;
             }
         }

@@ -1,5 +1,7 @@
 //! Calls that fail: once, or from then on.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
@@ -11,8 +13,8 @@ use crate::strace::{self, At, Call};
 use crate::threads::{self, Run, THREADS};
 
 /// Cases of a scenario at most, chosen by the seed.
-const SHORT: usize = 60;
-const FULL: usize = 450;
+const SHORT: usize = 45;
+const FULL: usize = 300;
 
 /// Processor time that is far more than any of this takes, in milliseconds: who
 /// needs as much tries again without waiting.
@@ -41,12 +43,13 @@ pub fn run(lab: &Lab) -> Vec<Report> {
 /// Calls that fail in one thread of a real worker, which waits and tries again.
 fn thread_of(thread: &str, lab: &Lab) -> Report {
     let report = Report::new(format!("errors worker {thread}"), lab.seed);
-    several(report, lab, WAITING_AT_ONCE, threads::census(thread), |site, at, calls| {
+    several(report, lab, WAITING_AT_ONCE, threads::census(thread), |site, at, calls, ends| {
         let mut case = Case::new(&WORKER);
         (case.with_errors, case.racy) = (true, true);
         let Run { ran, made } = Run::new(&mut case, thread, Some((site, at))).unwrap();
         let injected = |call: &Call| (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call);
         let bad = misbehaviour(&ran, at, made.len(), calls);
+        ends.count(&ran);
         case.troubles.extend(bad.into_iter().map(|words| (Trouble::Wrong, words)));
         (made.iter().any(injected), case.finish())
     })
@@ -54,7 +57,9 @@ fn thread_of(thread: &str, lab: &Lab) -> Report {
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
     let report = Report::new(format!("errors {}", scenario.name), lab.seed);
-    several(report, lab, cases::AT_ONCE, census(scenario), |site, at, calls| failing(scenario, site, at, calls))
+    several(report, lab, cases::AT_ONCE, census(scenario), |site, at, calls, ends| {
+        failing(scenario, (site, at), calls, ends)
+    })
 }
 
 /// Tries faults at these sites, as many as there is time for.
@@ -63,7 +68,7 @@ fn several(
     lab: &Lab,
     at_once: usize,
     census: Result<(usize, Vec<Call>), String>,
-    attempt: impl Fn(&Call, At, usize) -> Answer + Sync,
+    attempt: impl Fn(&Call, At, usize, &Ends) -> Answer + Sync,
 ) -> Report {
     let (calls, sites) = match census {
         Ok(sites) => sites,
@@ -73,11 +78,13 @@ fn several(
         }
     };
     let mut faults: Vec<(Call, At)> = sites.into_iter().flat_map(faults).collect();
-    report.told = vec![("of", faults.len() as u64)];
+    let (all, ends) = (faults.len() as u64, Ends::default());
     let mut random = fastrand::Rng::with_seed(lab.seed);
     random.shuffle(&mut faults);
     faults.truncate(if lab.short { SHORT } else { FULL });
-    let answers = cases::several(at_once, &faults, |(site, at)| again_if_missed(|| attempt(site, *at, calls)));
+    let answers = cases::several(at_once, &faults, |(site, at)| again_if_missed(|| attempt(site, *at, calls, &ends)));
+    let count = |ends: &AtomicU64| ends.load(Ordering::Relaxed);
+    report.told = vec![("of", all), ("refused", count(&ends.refused)), ("gave_up", count(&ends.gave_up))];
     let names: Vec<String> = faults.iter().map(|(site, at)| format!("{at:?} {}", site.line)).collect();
     report.take(&names, answers);
     report.printed()
@@ -108,18 +115,36 @@ fn census(scenario: &Scenario) -> Result<(usize, Vec<Call>), String> {
     }
 }
 
-fn failing(scenario: &Scenario, site: &Call, at: At, calls: usize) -> Answer {
+fn failing(scenario: &Scenario, (site, at): (&Call, At), calls: usize, ends: &Ends) -> Answer {
     let mut case = Case::new(scenario);
     case.with_errors = true;
     let (root, log) = (case.world.root(), case.world.outside("log"));
     let ran = heard(strace::injected(&command(scenario.name, &root), site, at, &log, &[]));
     case.ended(&ran);
+    ends.count(&ran);
     let (made, _) = strace::calls(&log);
     let fired = made.iter().any(|call| {
         (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call) && shape(&call.line) == shape(&site.line)
     });
     case.troubles.extend(misbehaviour(&ran, at, made.len(), calls).into_iter().map(|words| (Trouble::Wrong, words)));
     (fired, case.finish())
+}
+
+/// What errors led to. The others had no need to tell of them.
+#[derive(Default)]
+struct Ends {
+    /// Somebody was answered with an error.
+    refused: AtomicU64,
+    /// And could not go on.
+    gave_up: AtomicU64,
+}
+
+impl Ends {
+    fn count(&self, ran: &Ran) {
+        let refused = ran.said.iter().any(|said| matches!(said, Said::Failed(..)));
+        self.refused.fetch_add(u64::from(refused), Ordering::Relaxed);
+        self.gave_up.fetch_add(u64::from(ran.status.code() == Some(3)), Ordering::Relaxed);
+    }
 }
 
 fn is_injected(call: &Call) -> bool {

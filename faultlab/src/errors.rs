@@ -14,7 +14,7 @@ use crate::threads::{self, Run, THREADS};
 
 /// Cases of a scenario at most, chosen by the seed.
 const SHORT: usize = 45;
-const FULL: usize = 300;
+const FULL: usize = 250;
 
 /// Processor time that is far more than any of this takes, in milliseconds: who
 /// needs as much tries again without waiting.

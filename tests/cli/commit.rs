@@ -140,15 +140,17 @@ fn a_stale_expectation_and_a_busy_path_are_refused() {
 fn left_behind(q: &Scratch) {
     accepted(q, &json!({"id": ID, "writes": [{"path": "a", "text": "new"}], "jobs": [{"type": "t", "payload": {}}]}));
     std::fs::remove_file(q.path().join("a")).unwrap();
-    let stage = q.path().join(".jobq/stage/dead");
-    std::fs::create_dir_all(&stage).unwrap();
-    std::fs::write(stage.join(format!("{ID}.1.0")), "new").unwrap();
+    // Where the process that made it had staged it.
+    let stage: String = q.sql().query_row("SELECT stage FROM effects", [], |row| row.get(0)).unwrap();
+    let staged = q.path().join(".jobq/stage").join(stage);
+    std::fs::create_dir_all(staged.parent().unwrap()).unwrap();
+    std::fs::write(staged, "new").unwrap();
     q.sql()
         .execute_batch(&format!(
             "DROP TRIGGER jobs_transition;
              UPDATE jobs SET status = 'claimed', completed_at = NULL WHERE id = '{ID}';
              UPDATE jobs SET waiting_on = '{ID}' WHERE type = 't';
-             UPDATE effects SET state = 'planned', applied_in = NULL, stage = 'dead/{ID}.1.0';
+             UPDATE effects SET state = 'planned', applied_in = NULL;
              INSERT INTO job_holds (key, seq, job_id, active) SELECT 'path:a', seq, id, 1 FROM jobs WHERE id = '{ID}';"
         ))
         .unwrap();
@@ -164,7 +166,7 @@ fn whoever_changes_something_rolls_forward_and_whoever_looks_does_not() {
     }
     q.enqueue(&["t", r#"{"n":1}"#]);
     assert_eq!(std::fs::read_to_string(q.path().join("a")).unwrap(), "new");
-    assert!(!q.path().join(".jobq/stage/dead").exists());
+    assert_eq!(std::fs::read_dir(q.path().join(".jobq/stage")).unwrap().count(), 0);
     assert_eq!(q.json(&["show", ID])[0]["status"], "completed");
 }
 

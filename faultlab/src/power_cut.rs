@@ -45,6 +45,7 @@ const WITHOUT: &str = "FAULTLAB_WITHOUT";
 enum Role {
     Record(record::Order),
     Work { root: PathBuf, seed: u64, steps: usize },
+    Recover { root: PathBuf },
     Check(check::Order),
 }
 
@@ -63,7 +64,8 @@ pub fn run(lab: &Lab) -> Vec<Report> {
 /// The program as it is: nothing may be lost.
 fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     let program = std::env::current_exe().expect("a program knows itself");
-    let trials = here.iter().map(|kind| {
+    let mut trials = Vec::new();
+    for kind in here {
         let (recordings, cuts) = match (kind, lab.short) {
             (Kind::Ext4, false) => (6, 1_200),
             (_, false) => (2, 120),
@@ -71,21 +73,23 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
             (_, true) => (1, 10),
         };
         let name = format!("power-cut: {}", kind.name());
-        Trial { name, kind: *kind, program: program.clone(), without: "", recordings, cuts }
-    });
+        let program = program.clone();
+        trials.push(Trial { name, kind: *kind, program, without: "", recordings, cuts, recoveries: 0 });
+    }
+    let name = "power-cut: ext4, recovery".to_owned();
+    let (cuts, recoveries) = if lab.short { (20, 2) } else { (200, 20) };
+    trials.push(Trial { name, kind: Kind::Ext4, program, without: "", recordings: 1, cuts, recoveries });
     tried(lab, trials)
 }
 
 /// Programs without something that is needed: losses must be found.
 fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     let mut wanted = vec![(altered::FULL, Kind::Ext4, 24), (altered::STAGE_SYNC, Kind::Ext4, 24)];
-    // A sync of any file takes new names of other files with it on ext4, most of the time, and on xfs always.
-    let folders = [(altered::FOLDER_SYNC, Kind::Btrfs, 60), (altered::FOLDER_SYNC, Kind::Ext4, 240)];
-    if lab.short {
-        wanted.extend(folders.into_iter().find(|(_, kind, _)| here.contains(kind)));
-    } else {
+    // On ext4 and xfs a sync of the database takes the new names of other files with it, nearly always.
+    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 60));
+    if !lab.short {
         wanted.extend([(altered::FULL, Kind::Xfs, 24), (altered::FULL, Kind::Btrfs, 24)]);
-        wanted.extend(folders);
+        wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 24), (altered::STAGE_SYNC, Kind::Btrfs, 24)]);
     }
     wanted.retain(|(without, kind, _)| here.contains(kind) && control(without, *kind).contains(&lab.only));
     if wanted.is_empty() {
@@ -102,7 +106,7 @@ fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     };
     let trials = wanted.into_iter().map(|(without, kind, cuts)| {
         let name = control(without, kind);
-        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts }
+        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts, recoveries: 0 }
     });
     tried(lab, trials)
 }
@@ -111,8 +115,8 @@ fn control(without: &str, kind: Kind) -> String {
     format!("control: no {without}, {}", kind.name())
 }
 
-fn tried(lab: &Lab, trials: impl Iterator<Item = Trial>) -> Vec<Report> {
-    let asked_for = trials.filter(|trial| trial.name.contains(&lab.only));
+fn tried(lab: &Lab, trials: impl IntoIterator<Item = Trial>) -> Vec<Report> {
+    let asked_for = trials.into_iter().filter(|trial| trial.name.contains(&lab.only));
     asked_for.map(|trial| trial.run(lab.seed).printed()).collect()
 }
 
@@ -138,6 +142,7 @@ pub fn process() -> ! {
             record::run(&order).unwrap_or_else(|why| fail(&why));
         }
         Role::Work { root, seed, steps } => workload::run(&root, seed, steps),
+        Role::Recover { root } => workload::recover(&root),
         Role::Check(order) => {
             let found = check::run(&order).unwrap_or_else(|why| fail(&why));
             for (kind, at) in found {

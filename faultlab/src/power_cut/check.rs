@@ -9,7 +9,7 @@ use jobq::{Queue, sha256_hex};
 use jobq::{QueueOptions, ReconcileOptions, Registry, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions};
 use serde::{Deserialize, Serialize};
 
-use super::filesystem::{Kind, quietly, text};
+use super::filesystem::{Kind, boot};
 use super::notes::Ledger;
 use super::recovered::Recovered;
 use crate::report::Trouble::{self, Doubled, Litter, Lost, Wrong};
@@ -36,7 +36,7 @@ pub fn run(order: &Order) -> Result<Found, String> {
     let mut found = Found::new();
     let mounted = order.folder.join("mounted");
     order.kind.mount(&order.image, &mounted)?;
-    start_anew(&order.folder)?;
+    boot(&order.folder)?;
     let root = mounted.join("root");
     let ledger = Ledger::read(&order.recorded, order.position);
     let before = match Recovered::read(&root, &order.folder) {
@@ -60,13 +60,6 @@ pub fn run(order: &Order) -> Result<Found, String> {
     }
     found.extend(litter(&root).into_iter().map(|name| (Litter, format!(".jobq/{name}"))));
     Ok(found)
-}
-
-/// A machine that starts anew has another name for its time since then.
-fn start_anew(folder: &Path) -> Result<(), String> {
-    let name = folder.join("boot_id");
-    std::fs::write(&name, "00000000-0000-4000-8000-000000000000\n").map_err(|e| e.to_string())?;
-    quietly("mount", &["--bind", text(&name), "/proc/sys/kernel/random/boot_id"])
 }
 
 /// What was acknowledged is in the database; what was not is there as a whole or

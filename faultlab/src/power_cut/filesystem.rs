@@ -100,6 +100,15 @@ pub fn unmount(at: &Path) -> Result<(), String> {
     quietly("umount", &[text(at)])
 }
 
+/// A machine that starts anew has another name for its time since then. To be
+/// called by one that has mounts of its own.
+pub fn boot(folder: &Path) -> Result<(), String> {
+    let name = folder.join("boot_id");
+    let id = format!("00000000-0000-4000-8000-{:012x}\n", std::process::id());
+    std::fs::write(&name, id).map_err(|e| format!("{}: {e}", name.display()))?;
+    quietly("mount", &["--bind", text(&name), "/proc/sys/kernel/random/boot_id"])
+}
+
 /// Runs a program that says something only if it fails.
 pub fn quietly(program: &str, words: &[&str]) -> Result<(), String> {
     let run = Command::new(program).args(words).stdin(Stdio::null()).output();

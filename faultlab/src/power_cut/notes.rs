@@ -51,7 +51,15 @@ pub struct Recorded {
     pub notes: Vec<Stamped>,
 }
 
-#[derive(Serialize, Deserialize)]
+impl Recorded {
+    /// What was told until then, for those who go on from there.
+    pub fn until(&self, position: usize) -> Vec<Stamped> {
+        let told = self.notes.iter().filter(|stamped| stamped.position <= position);
+        told.map(|stamped| Stamped { position: 0, note: stamped.note.clone() }).collect()
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Stamped {
     pub position: usize,
     pub note: Note,

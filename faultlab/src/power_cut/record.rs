@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Role;
 use super::disk::{self, Image};
-use super::filesystem::{Kind, text, unmount};
+use super::filesystem::{Kind, boot, unmount};
 use super::notes::{Recorded, Stamped};
 use super::served::{NAME, Served};
 
@@ -22,8 +22,16 @@ pub struct Order {
     /// named to it.
     pub program: PathBuf,
     pub without: String,
-    pub seed: u64,
-    pub steps: usize,
+    pub work: Work,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Work {
+    /// On an empty disk.
+    Anew { seed: u64, steps: usize },
+    /// On a disk that is there already, as a cut has left it: what is left to do is
+    /// done. With the notes of those who came before.
+    Recovery { before: Vec<Stamped> },
 }
 
 /// Where things are kept in the folder of an order.
@@ -48,12 +56,20 @@ impl Kept<'_> {
 pub fn run(order: &Order) -> Result<(), String> {
     let Order { kind, folder, .. } = order;
     let (kept, mounted, served_at) = (Kept(folder), folder.join("mounted"), folder.join("served"));
-    kind.make(&kept.base())?;
-    kind.mount(&kept.base(), &mounted)?;
     let root = mounted.join("root");
-    std::fs::create_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
-    unmount(&mounted)?;
-
+    let before = match &order.work {
+        Work::Recovery { before } => {
+            boot(folder)?;
+            before.clone()
+        }
+        Work::Anew { .. } => {
+            kind.make(&kept.base())?;
+            kind.mount(&kept.base(), &mounted)?;
+            std::fs::create_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
+            unmount(&mounted)?;
+            Vec::new()
+        }
+    };
     let base = Image::read(&kept.base()).map_err(|e| format!("cannot read the empty disk: {e}"))?;
     let served = Served::new(base);
     std::fs::create_dir(&served_at).map_err(|e| format!("{}: {e}", served_at.display()))?;
@@ -63,7 +79,7 @@ pub fn run(order: &Order) -> Result<(), String> {
     let start = served.position();
     let notes = taken(order, &root, &served);
     unmount(&mounted)?;
-    let recorded = Recorded { start, notes: notes? };
+    let recorded = Recorded { start, notes: before.into_iter().chain(notes?).collect() };
     disk::save(&served.take(), &kept.acts()).map_err(|e| format!("cannot keep what was done: {e}"))?;
     let text = serde_json::to_vec(&recorded).expect("notes are plain data");
     std::fs::write(kept.recorded(), text).map_err(|e| format!("cannot keep the notes: {e}"))?;
@@ -74,7 +90,11 @@ pub fn run(order: &Order) -> Result<(), String> {
 /// The notes of a whole piece of work, each with its place. They are taken while
 /// the one who makes them waits, so the places are exact.
 fn taken(order: &Order, root: &Path, served: &Served) -> Result<Vec<Stamped>, String> {
-    let role = Role::Work { root: text(root).into(), seed: order.seed, steps: order.steps };
+    let root = root.to_owned();
+    let role = match order.work {
+        Work::Anew { seed, steps } => Role::Work { root, seed, steps },
+        Work::Recovery { .. } => Role::Recover { root },
+    };
     let mut command = Command::new(&order.program);
     command.arg(super::HIDDEN).env(super::WITHOUT, &order.without);
     let worker = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

@@ -10,7 +10,7 @@ use super::cuts::{Aim, Cut, Film};
 use super::disk::{self, Image};
 use super::filesystem::{Kind, quietly};
 use super::notes::Recorded;
-use super::record::Kept;
+use super::record::{Kept, Work};
 use super::{HIDDEN, Role, check, leftovers, record};
 use crate::cases::each;
 use crate::report::{Report, Trouble};
@@ -28,6 +28,8 @@ pub struct Trial {
     pub recordings: usize,
     /// How many cuts, over all recordings.
     pub cuts: usize,
+    /// Not the work is cut, but this many recoveries after cuts of each recording.
+    pub recoveries: usize,
 }
 
 /// What was seen, over all recordings.
@@ -78,18 +80,48 @@ impl Trial {
     }
 
     fn cut_one(&self, place: &Path, seed: u64, report: &mut Report, tally: &mut Tally) -> Result<(), String> {
-        let (film, recorded) = self.record(place, seed)?;
+        let mut random = Rng::with_seed(seed);
+        let (film, recorded) = self.record(place, Work::Anew { seed, steps: STEPS })?;
+        let name = format!("recording {seed}");
+        if self.recoveries == 0 {
+            self.cut_film(&name, place, &film, &recorded, self.cuts_each(), &mut random, report, tally);
+            return Ok(());
+        }
+        for cut in film.cuts(recorded.start, &recorded.notes, self.recoveries, Aim::Anywhere, &mut random) {
+            let name = format!("{name}, recovery after {} of {}", cut.how, cut.position);
+            let place = place.join(format!("{}-{}", cut.position, cut.how));
+            std::fs::create_dir(&place).unwrap();
+            film.image(&cut).write(&Kept(&place).base()).map_err(|e| format!("cannot make the image: {e}"))?;
+            let work = Work::Recovery { before: recorded.until(cut.position) };
+            let (film, recorded) = self.record(&place, work).map_err(|why| format!("{name}: {why}"))?;
+            let count = self.cuts_each() / self.recoveries;
+            self.cut_film(&name, &place, &film, &recorded, count, &mut random, report, tally);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn cut_film(
+        &self,
+        name: &str,
+        place: &Path,
+        film: &Film,
+        recorded: &Recorded,
+        count: usize,
+        random: &mut Rng,
+        report: &mut Report,
+        tally: &mut Tally,
+    ) {
         let flushes = film.acts.iter().filter(|act| matches!(act, disk::Act::Flush)).count();
         tally.writes += (film.acts.len() - flushes) as u64;
         tally.flushes += flushes as u64;
         tally.notes += recorded.notes.len() as u64;
         let aim = if self.is_control() { Aim::AtPromises } else { Aim::Anywhere };
-        let mut random = Rng::with_seed(seed);
-        let cuts = film.cuts(recorded.start, &recorded.notes, self.cuts_each(), aim, &mut random);
+        let cuts = film.cuts(recorded.start, &recorded.notes, count, aim, random);
         report.sites += cuts.len() as u64;
-        let answers = each(&cuts, |cut| self.check(cut, &film, place));
+        let answers = each(&cuts, |cut| self.check(cut, film, place));
         for (cut, answer) in cuts.iter().zip(answers) {
-            let at = |what: &str| format!("recording {seed}, {} of {}: {what}", cut.how, cut.position);
+            let at = |what: &str| format!("{name}, {} of {}: {what}", cut.how, cut.position);
             match answer.and_then(|answer| answer) {
                 Ok(found) => {
                     report.fired += 1;
@@ -101,7 +133,6 @@ impl Trial {
                 Err(why) => report.trouble(Trouble::Wrong, at(&why)),
             }
         }
-        Ok(())
     }
 
     fn cuts_each(&self) -> usize {
@@ -112,14 +143,13 @@ impl Trial {
         !self.without.is_empty()
     }
 
-    fn record(&self, place: &Path, seed: u64) -> Result<(Film, Recorded), String> {
+    fn record(&self, place: &Path, work: Work) -> Result<(Film, Recorded), String> {
         let order = record::Order {
             kind: self.kind,
             folder: place.to_owned(),
             program: self.program.clone(),
             without: self.without.to_owned(),
-            seed,
-            steps: STEPS,
+            work,
         };
         process(&Role::Record(order))?;
         let kept = Kept(place);
@@ -158,7 +188,7 @@ fn trouble(line: &str) -> Result<(Trouble, String), String> {
 fn process(role: &Role) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", "120", "unshare", "-m"]).arg(program).arg(HIDDEN);
+    command.args(["-s", "KILL", "300", "unshare", "-m"]).arg(program).arg(HIDDEN);
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|e| format!("timeout: {e}"))?;
     let line = serde_json::to_string(role).expect("a role is plain data");

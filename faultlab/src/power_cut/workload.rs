@@ -19,20 +19,8 @@ use super::notes::{Change, Note, Operation, PlannedJob};
 /// Works in a root folder whose queue is not there yet.
 pub fn run(root: &Path, seed: u64, steps: usize) {
     let desk = Arc::new(Desk::default());
-    let registry = Registry::builtin();
-    let queue = QueueOptions::in_folder(root).create(true).types(registry.types()).open().unwrap();
-    let queue = Arc::new(queue);
-    desk.note(&Note::Opened);
-    let shutdown = Shutdown::new();
-    let options = WorkerOptions { concurrency: 2, retention: Retention::forever(), ..WorkerOptions::default() };
-    let told = Arc::clone(&desk);
-    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap().observed_by(move |event| match event {
-        WorkerEvent::Decided { job_id } => told.note(&Note::Decided(job_id.clone())),
-        WorkerEvent::Attempt(attempt) if attempt.status == Some(Status::Completed) => {
-            told.note(&Note::Completed(attempt.job_id.clone()));
-        }
-        _ => {}
-    });
+    let queue = open(root, &desk);
+    let (worker, shutdown) = (worker(&queue, &desk, false), Shutdown::new());
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| worker.run(&shutdown).unwrap());
         let [first, second] = ["a", "b"].map(|name| {
@@ -44,6 +32,32 @@ pub fn run(root: &Path, seed: u64, steps: usize) {
         worker.join().unwrap();
         assert!(ended.iter().all(Result::is_ok), "one of the clients has panicked");
     });
+}
+
+/// Does what others have left to do.
+pub fn recover(root: &Path) {
+    let desk = Arc::new(Desk::default());
+    let queue = open(root, &desk);
+    worker(&queue, &desk, true).run(&Shutdown::new()).unwrap();
+}
+
+fn open(root: &Path, desk: &Desk) -> Arc<Queue> {
+    let queue = QueueOptions::in_folder(root).create(true).types(Registry::builtin().types()).open().unwrap();
+    desk.note(&Note::Opened);
+    Arc::new(queue)
+}
+
+fn worker(queue: &Arc<Queue>, desk: &Arc<Desk>, drain: bool) -> Worker {
+    let options = WorkerOptions { concurrency: 2, drain, retention: Retention::forever(), ..WorkerOptions::default() };
+    let told = Arc::clone(desk);
+    let worker = Worker::new(Arc::clone(queue), Registry::builtin(), options).unwrap();
+    worker.observed_by(move |event| match event {
+        WorkerEvent::Decided { job_id } => told.note(&Note::Decided(job_id.clone())),
+        WorkerEvent::Attempt(attempt) if attempt.status == Some(Status::Completed) => {
+            told.note(&Note::Completed(attempt.job_id.clone()));
+        }
+        _ => {}
+    })
 }
 
 /// Where notes are taken.

@@ -18,6 +18,7 @@ mod disk;
 mod filesystem;
 mod leftovers;
 mod notes;
+mod processes;
 mod record;
 mod recovered;
 mod served;
@@ -50,7 +51,7 @@ enum Role {
 }
 
 pub fn run(lab: &Lab) -> Vec<Report> {
-    if let Some(why) = trial::impossible() {
+    if let Some(why) = processes::impossible() {
         skipped("power cuts", &why);
         return Vec::new();
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use fastrand::Rng;
 
 use super::disk::{Act, Image};
-use super::notes::Stamped;
+use super::notes::Recorded;
 
 /// A moment, and what was kept of the writes since the last flush.
 pub struct Cut {
@@ -78,9 +78,10 @@ impl Film {
     }
 
     /// This many cuts, no two of which leave the same disk, in order.
-    pub fn cuts(&self, start: usize, notes: &[Stamped], count: usize, aim: Aim, random: &mut Rng) -> Vec<Cut> {
+    pub fn cuts(&self, told: &Recorded, count: usize, aim: Aim, random: &mut Rng) -> Vec<Cut> {
+        let Recorded { start, notes } = told;
         let (moments, ways) = if aim == Aim::Anywhere { (4, WAYS) } else { (2, &WAYS[..2]) };
-        let flushes: Vec<usize> = (start..self.acts.len()).filter(|at| matches!(self.acts[*at], Act::Flush)).collect();
+        let flushes: Vec<usize> = (*start..self.acts.len()).filter(|at| matches!(self.acts[*at], Act::Flush)).collect();
         let (mut cuts, mut known) = (Vec::new(), HashSet::new());
         // Some moments are asked for again and again; there may not be as many as are wanted.
         for _ in 0..count * 50 {
@@ -89,9 +90,9 @@ impl Film {
             }
             // Right after somebody was told something, right before a flush, or whenever.
             let position = match random.u32(0..moments) {
-                0 | 1 => notes[random.usize(0..notes.len())].position,
+                0 | 1 => notes[random.usize(0..notes.len())].position.max(*start),
                 2 if !flushes.is_empty() => flushes[random.usize(0..flushes.len())],
-                _ => random.usize(start..=self.acts.len()),
+                _ => random.usize(*start..=self.acts.len()),
             };
             let cut = self.cut(position, ways[random.usize(0..ways.len())], random);
             if known.insert((cut.sure, cut.kept.clone())) {

@@ -68,7 +68,7 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     let mut trials = Vec::new();
     for kind in here {
         let (recordings, cuts) = match (kind, lab.short) {
-            (Kind::Ext4, false) => (6, 1_200),
+            (Kind::Ext4, false) => (6, 1_080),
             (_, false) => (2, 120),
             (Kind::Ext4, true) => (2, 120),
             (_, true) => (1, 10),
@@ -85,19 +85,18 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
 
 /// Programs without something that is needed: losses must be found.
 fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
-    let mut wanted = vec![(altered::FULL, Kind::Ext4, 24), (altered::STAGE_SYNC, Kind::Ext4, 24)];
+    let mut wanted = vec![(altered::FULL, Kind::Ext4, 20), (altered::STAGE_SYNC, Kind::Ext4, 20)];
     // On ext4 and xfs a sync of the database takes the new names of other files with it, nearly always.
-    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 60));
+    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 40));
     if !lab.short {
-        wanted.extend([(altered::FULL, Kind::Xfs, 24), (altered::FULL, Kind::Btrfs, 24)]);
-        wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 24), (altered::STAGE_SYNC, Kind::Btrfs, 24)]);
+        wanted.extend([(altered::FULL, Kind::Xfs, 20), (altered::FULL, Kind::Btrfs, 20)]);
+        wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 20), (altered::STAGE_SYNC, Kind::Btrfs, 20)]);
     }
     wanted.retain(|(without, kind, _)| here.contains(kind) && control(without, *kind).contains(&lab.only));
     if wanted.is_empty() {
         return Vec::new();
     }
-    let folder = tempfile::Builder::new().prefix("faultlab-altered-").tempdir().expect("there is room for a copy");
-    let program = match altered::build(folder.path()) {
+    let program = match altered::build() {
         Ok(program) => program,
         Err(why) => {
             let mut report = Report::new("control", lab.seed);

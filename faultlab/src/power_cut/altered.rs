@@ -5,6 +5,7 @@
 //! It is built from a copy of the source in which each of these is asked for by
 //! its name when the program runs, so that one build serves all.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,6 +39,9 @@ const REMOVALS: &[Removal] = &[
     },
 ];
 
+/// Names and contents.
+type Files = BTreeMap<String, String>;
+
 /// What of the project goes into a program.
 const SOURCE: &[&str] = &[
     "Cargo.toml",
@@ -51,33 +55,44 @@ const SOURCE: &[&str] = &[
     "faultlab/src",
 ];
 
-/// Builds it in a folder; where it is then. The names are not the project's:
-/// packages of the same name would be taken for each other where both are built.
-pub fn build(folder: &Path) -> Result<PathBuf, String> {
+/// Names in it that are not the project's: packages of the same name would be
+/// taken for each other where both are built.
+const NAMES: &[(&str, &str, &str)] = &[
+    ("Cargo.toml", "name = \"jobq\"\nversion", "name = \"jobq-altered\"\nversion"),
+    ("Cargo.toml", "[[bin]]", "[[bin]]\npath = \"src/main.rs\""),
+    ("Cargo.toml", "[dependencies]", "[lib]\nname = \"jobq\"\n\n[dependencies]"),
+    ("faultlab/Cargo.toml", "name = \"faultlab\"", "name = \"faultlab-altered\""),
+    ("faultlab/Cargo.toml", "jobq = { path = \"..\"", "jobq = { path = \"..\", package = \"jobq-altered\""),
+];
+
+/// Builds it beside this program; where it is then. What has not changed since the
+/// last time is not built anew.
+pub fn build() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let [profile, target] = [1, 2].map(|up| program.ancestors().nth(up).expect("programs are two folders deep"));
+    let folder = target.join("faultlab-altered");
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project is around it");
+    let mut files = BTreeMap::new();
     for name in SOURCE {
-        copy(&project.join(name), &folder.join(name)).map_err(|e| format!("cannot copy {name}: {e}"))?;
+        read(&project.join(name), name, &mut files).map_err(|e| format!("cannot read {name}: {e}"))?;
     }
     for Removal { name, file, words, instead } in REMOVALS {
         let asked = format!("std::env::var({WITHOUT:?}).as_deref() == Ok({name:?})");
-        change(&folder.join(file), words, &format!("(if {asked} {{ {instead} }} else {{ {words} }})"))?;
+        change(&mut files, file, words, &format!("(if {asked} {{ {instead} }} else {{ {words} }})"))?;
     }
-    let (project, lab) = (folder.join("Cargo.toml"), folder.join("faultlab/Cargo.toml"));
-    change(&project, "name = \"jobq\"\nversion", "name = \"jobq-altered\"\nversion")?;
-    change(&project, "[[bin]]", "[[bin]]\npath = \"src/main.rs\"")?;
-    change(&project, "[dependencies]", "[lib]\nname = \"jobq\"\n\n[dependencies]")?;
-    change(&lab, "name = \"faultlab\"", "name = \"faultlab-altered\"")?;
-    change(&lab, "jobq = { path = \"..\"", "jobq = { path = \"..\", package = \"jobq-altered\"")?;
+    for (file, words, instead) in NAMES {
+        change(&mut files, file, words, instead)?;
+    }
+    for (name, text) in files {
+        write(&folder.join(&name), &text).map_err(|e| format!("cannot write {name}: {e}"))?;
+    }
 
-    // What does not differ is built already, beside this program.
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
-    let [profile, target] = [1, 2].map(|up| program.ancestors().nth(up).expect("programs are two folders deep"));
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "-q", "--offline", "-p", "faultlab-altered", "--target-dir"]).arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
-    let built = cargo.current_dir(folder).output().map_err(|e| format!("cargo: {e}"))?;
+    let built = cargo.current_dir(&folder).output().map_err(|e| format!("cargo: {e}"))?;
     if !built.status.success() {
         return Err(String::from_utf8_lossy(&built.stderr).into_owned());
     }
@@ -85,23 +100,32 @@ pub fn build(folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Where the words are not there exactly once, somebody has to look at it again.
-fn change(file: &Path, words: &str, instead: &str) -> Result<(), String> {
-    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+fn change(files: &mut Files, file: &str, words: &str, instead: &str) -> Result<(), String> {
+    let text = files.get_mut(file).ok_or_else(|| format!("{file} is not there"))?;
     let times = text.matches(words).count();
     if times != 1 {
-        return Err(format!("{} has `{words}` {times} times, not once", file.display()));
+        return Err(format!("{file} has `{words}` {times} times, not once"));
     }
-    std::fs::write(file, text.replace(words, instead)).map_err(|e| format!("{}: {e}", file.display()))
+    *text = text.replace(words, instead);
+    Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    if !from.is_dir() {
-        std::fs::create_dir_all(to.parent().expect("it is in a folder"))?;
-        return std::fs::copy(from, to).map(drop);
+fn read(path: &Path, name: &str, files: &mut Files) -> std::io::Result<()> {
+    if !path.is_dir() {
+        files.insert(name.to_owned(), std::fs::read_to_string(path)?);
+        return Ok(());
     }
-    for entry in from.read_dir()? {
+    for entry in path.read_dir()? {
         let entry = entry?;
-        copy(&entry.path(), &to.join(entry.file_name()))?;
+        read(&entry.path(), &format!("{name}/{}", entry.file_name().display()), files)?;
     }
     Ok(())
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(path.parent().expect("it is in a folder"))?;
+    std::fs::write(path, text)
 }

@@ -102,11 +102,12 @@ impl<'a> Client<'a> {
     fn work(mut self, steps: usize) {
         let mut last = None;
         for step in 0..steps {
-            match self.random.u32(0..12) {
+            match self.random.u32(0..15) {
                 0..=3 => last = Some(self.enqueue(1)),
                 4..=5 => last = Some(self.enqueue(2 + step % 4)),
                 6..=10 => last = self.commit().or(last),
-                _ => self.prune(),
+                11 => self.prune(),
+                _ => self.sync(),
             }
         }
         if let Some(last) = last {
@@ -180,6 +181,13 @@ impl<'a> Client<'a> {
         let conn = rusqlite::Connection::open(self.queue.database()).unwrap();
         // One that has to let others go first has still copied what it could.
         conn.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())).unwrap();
+    }
+
+    /// As any other program may at any time. What is changed after it has nothing
+    /// to do any more, for the filesystem, with what was synced before.
+    fn sync(&self) {
+        let root = std::fs::File::open(self.queue.root()).unwrap();
+        rustix::fs::syncfs(&root).unwrap();
     }
 
     fn ask(&self, name: &str, jobs: Vec<PlannedJob>, call: impl FnOnce() -> jobq::Result<()>) {

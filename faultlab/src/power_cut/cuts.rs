@@ -133,3 +133,28 @@ impl Film {
         sectors.filter(|_| random.u32(0..3) > 0).map(|part| (number, part)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_flushed_is_there_and_of_the_rest_what_was_kept() {
+        let write = |offset, byte| Act::Write { offset, bytes: vec![byte; 1024] };
+        let acts = vec![write(0, 1), write(4096, 1), Act::Flush, write(512, 2), write(8192, 2), Act::Flush];
+        let film = Film::new(Image::default(), acts, 512);
+        let mut random = Rng::with_seed(1);
+        let mut at = |position, how| film.image(&film.cut(position, how, &mut random));
+        let of = |image: &Image| [0, 512, 1024, 4096, 8192].map(|offset| image.get(offset, 1)[0]);
+        assert_eq!(of(&at(2, "none")), [0, 0, 0, 0, 0]);
+        assert_eq!(of(&at(3, "none")), [1, 1, 0, 1, 0]);
+        assert_eq!(of(&at(5, "none")), [1, 1, 0, 1, 0]);
+        assert_eq!(of(&at(5, "all")), [1, 2, 2, 1, 2]);
+        assert_eq!(of(&at(6, "none")), [1, 2, 2, 1, 2]);
+        let halves: HashSet<_> = (0..50).map(|_| of(&at(5, "half"))).collect();
+        assert_eq!(halves.len(), 4, "each of two writes is there or not: {halves:?}");
+        let torn: HashSet<_> = (0..200).map(|_| of(&at(5, "torn"))).collect();
+        assert!(torn.contains(&[1, 2, 0, 1, 2]), "the first sector of a write without its second: {torn:?}");
+        assert!(torn.iter().all(|found| found[0] == 1 && found[3] == 1), "{torn:?}");
+    }
+}

@@ -89,14 +89,8 @@ enum Part {
     PowerCutProcess,
 }
 
-const PARTS: &[Part] = &[
-    Part::Kill,
-    Part::KillTwice,
-    Part::Errors,
-    Part::PowerCut,
-    Part::Soak { jobs: None, kills: None },
-    Part::Damage,
-];
+const PARTS: &[Part] =
+    &[Part::Kill, Part::KillTwice, Part::Errors, Part::PowerCut, Part::Soak { jobs: None, kills: None }, Part::Damage];
 
 fn main() -> ExitCode {
     if let Some(code) = soak::hand().or_else(damage::as_hand) {

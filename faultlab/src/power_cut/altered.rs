@@ -50,6 +50,7 @@ const SOURCE: &[&str] = &[
     "migrations",
     "src",
     "handlers",
+    "tests/support",
     "benches",
     "faultlab/Cargo.toml",
     "faultlab/src",

@@ -6,6 +6,7 @@ use std::ops::Range;
 use fastrand::Rng;
 
 use super::disk::{Act, Image};
+use super::filesystem::Kind;
 use super::notes::Recorded;
 
 /// A moment, and what was kept of the writes since the last flush.
@@ -37,7 +38,7 @@ const WAYS: &[&str] = &["none", "few", "half", "all", "first", "all-but-one", "m
 /// What was done to a disk, from which any moment of it can be had.
 pub struct Film {
     pub acts: Vec<Act>,
-    sector: usize,
+    kind: Kind,
     /// Now and then, what was there for sure.
     stills: BTreeMap<usize, Image>,
 }
@@ -46,7 +47,7 @@ pub struct Film {
 const BETWEEN: usize = 64;
 
 impl Film {
-    pub fn new(base: Image, acts: Vec<Act>, sector: usize) -> Self {
+    pub fn new(base: Image, acts: Vec<Act>, kind: Kind) -> Self {
         let mut stills = BTreeMap::from([(0, base.clone())]);
         let mut image = base;
         for (number, act) in acts.iter().enumerate() {
@@ -57,7 +58,7 @@ impl Film {
                 image.put(*offset, bytes);
             }
         }
-        Self { acts, sector, stills }
+        Self { acts, kind, stills }
     }
 
     /// What the disk holds after a cut.
@@ -125,11 +126,12 @@ impl Film {
 
     /// All of a write; or, if it is torn, some of its sectors.
     fn pieces(&self, number: usize, torn: bool, random: &mut Rng) -> Vec<Piece> {
-        let Act::Write { bytes, .. } = &self.acts[number] else { return Vec::new() };
+        let Act::Write { offset, bytes } = &self.acts[number] else { return Vec::new() };
         if !torn || random.bool() {
             return vec![(number, 0..bytes.len())];
         }
-        let sectors = (0..bytes.len()).step_by(self.sector).map(|at| at..(at + self.sector).min(bytes.len()));
+        let sector = self.kind.sector(*offset);
+        let sectors = (0..bytes.len()).step_by(sector).map(|at| at..(at + sector).min(bytes.len()));
         sectors.filter(|_| random.u32(0..3) > 0).map(|part| (number, part)).collect()
     }
 }
@@ -142,7 +144,7 @@ mod tests {
     fn what_was_flushed_is_there_and_of_the_rest_what_was_kept() {
         let write = |offset, byte| Act::Write { offset, bytes: vec![byte; 1024] };
         let acts = vec![write(0, 1), write(4096, 1), Act::Flush, write(512, 2), write(8192, 2), Act::Flush];
-        let film = Film::new(Image::default(), acts, 512);
+        let film = Film::new(Image::default(), acts, Kind::Xfs);
         let mut random = Rng::with_seed(1);
         let mut at = |position, how| film.image(&film.cut(position, how, &mut random));
         let of = |image: &Image| [0, 512, 1024, 4096, 8192].map(|offset| image.get(offset, 1)[0]);

@@ -31,9 +31,14 @@ impl Kind {
     }
 
     /// What a disk writes whole or not at all, as far as the filesystem relies on
-    /// it: a torn superblock of btrfs has a wrong checksum, and is not mounted.
-    pub fn sector(self) -> usize {
-        if self == Self::Btrfs { 4096 } else { 512 }
+    /// it: with a superblock whose checksum is wrong none of them is mounted. That
+    /// of btrfs is a block; that of ext4 is two sectors, in the first block.
+    pub fn sector(self, offset: u64) -> usize {
+        match self {
+            Self::Btrfs => 4096,
+            Self::Ext4 if offset < 4096 => 4096,
+            Self::Ext4 | Self::Xfs => 512,
+        }
     }
 
     /// Nothing is left to be initialised later, beside the work.

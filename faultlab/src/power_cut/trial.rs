@@ -118,7 +118,7 @@ impl Run<'_> {
         self.seen.writes += (acts.len() - flushes) as u64;
         self.seen.flushes += flushes as u64;
         self.seen.notes += told.notes.len() as u64;
-        Ok(Recording { name, film: Film::new(base, acts, kind.sector()), place, told })
+        Ok(Recording { name, film: Film::new(base, acts, *kind), place, told })
     }
 
     fn cut(&mut self, recording: &Recording, count: usize) {

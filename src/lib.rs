@@ -61,6 +61,8 @@ mod path;
 mod payload;
 mod program_handlers;
 mod programs;
+#[cfg(test)]
+mod properties;
 mod queue;
 mod reconcile;
 mod retry;

@@ -1,6 +1,8 @@
 //! Changing a user's files: only beneath the root, only as planned, all of it
 //! again after a crash, and durable before it is said.
 
+#[path = "effects/any_path.rs"]
+mod any_path;
 #[path = "effects/applying.rs"]
 mod applying;
 #[path = "effects/attacks.rs"]

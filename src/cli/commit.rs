@@ -190,3 +190,6 @@ impl<'de> Deserialize<'de> for Entries<'de> {
         deserializer.deserialize_map(Visitor)
     }
 }
+
+#[cfg(test)]
+mod properties;

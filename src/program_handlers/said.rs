@@ -159,3 +159,6 @@ impl<'c> Said<'c> {
         HandlerError::permanent(format_args!("line {line} on JOBQ_FD {why}")).with_code("protocol_error")
     }
 }
+
+#[cfg(test)]
+mod properties;

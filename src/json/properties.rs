@@ -1,0 +1,146 @@
+//! What holds for any text and any value.
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::properties::cases;
+
+/// A value, not too large.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        "\\PC{0,8}".prop_map(Value::from),
+        any::<char>().prop_map(|c| Value::from(c.to_string())),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..6).prop_map(Value::from),
+            btree_map("[a-c\"\\\\{\\[é]{0,2}", inner, 0..6).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// The same value as somebody else would write it: other space, other order, other
+/// escapes.
+fn respelled(value: &Value, seed: u64) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut out = String::new();
+    write(value, &mut random, &mut out);
+    out
+}
+
+fn write(value: &Value, random: &mut fastrand::Rng, out: &mut String) {
+    let space = |random: &mut fastrand::Rng| ["", " ", "\n", "\t\r\n "][random.usize(..4)];
+    out.push_str(space(random));
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            random.shuffle(&mut entries);
+            out.push('{');
+            for (number, (key, item)) in entries.into_iter().enumerate() {
+                out.push_str(if number > 0 { "," } else { "" });
+                write(&Value::from(key.as_str()), random, out);
+                out.push(':');
+                write(item, random, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (number, item) in items.iter().enumerate() {
+                out.push_str(if number > 0 { "," } else { "" });
+                write(item, random, out);
+            }
+            out.push(']');
+        }
+        Value::String(text) => {
+            out.push('"');
+            for c in text.chars() {
+                if c < ' ' || matches!(c, '"' | '\\') || random.u8(..4) == 0 {
+                    let mut units = [0; 2];
+                    for unit in c.encode_utf16(&mut units) {
+                        out.push_str(&format!("\\u{unit:04x}"));
+                    }
+                } else {
+                    out.push(c);
+                }
+            }
+            out.push('"');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+    out.push_str(space(random));
+}
+
+/// JSON, JSON with something wrong in it, or no JSON at all.
+fn text() -> impl Strategy<Value = String> {
+    let broken = (value(), any::<u64>(), any::<prop::sample::Index>(), "[\\[\\]{}\",:0-9eE.+a-z \\\\\n]{0,2}");
+    prop_oneof![
+        "[\\[\\]{}\",:0-9eE.+\\-ntf \\\\]{0,24}",
+        "\\PC{0,24}",
+        (value(), any::<u64>()).prop_map(|(value, seed)| respelled(&json!({ "a": value }), seed)),
+        broken.prop_map(|(value, seed, at, insertion)| {
+            let mut text = respelled(&json!({ "a": value }), seed);
+            let at = at.index(text.len() + 1);
+            let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            text.insert_str(at, &insertion);
+            text
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(2_000))]
+
+    /// Within the limits a payload is what any parser takes for an object.
+    #[test]
+    fn a_payload_is_any_object_and_nothing_else(text in text()) {
+        let ours = check_object(&text).is_ok() && parse::<Value>(&text).is_ok();
+        let theirs = serde_json::from_str::<Value>(&text);
+        prop_assert_eq!(ours, matches!(theirs, Ok(Value::Object(_))));
+        prop_assert_eq!(crate::payload::check_unknown(&text).is_ok(), ours);
+    }
+
+    /// Brackets count where they open something, however many there are.
+    #[test]
+    fn the_limit_of_depth_is_exact(levels in 1_usize..300, brackets in any::<u64>(), more in "[\\[\\]{}\"]{0,6}") {
+        let mut random = fastrand::Rng::with_seed(brackets);
+        let text = serde_json::to_string(&more).unwrap();
+        let (mut open, mut close) = ("{\"a\":".to_owned(), "}".to_owned());
+        for _ in 1..levels {
+            let (a, b) = if random.bool() { ("[", "]") } else { ("{\"[\":", "}") };
+            open.push_str(a);
+            close.insert_str(0, b);
+        }
+        let payload = open + &text + &close;
+        prop_assert_eq!(check_object(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
+        prop_assert_eq!(meaning_key(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
+        prop_assert_eq!(parse::<Value>(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
+    }
+
+    /// The key is of the meaning: the same for every spelling, another for another value.
+    #[test]
+    fn one_meaning_has_one_key(one in value(), other in value(), seed in any::<u64>()) {
+        let (one, other) = (json!({ "a": one }), json!({ "a": other }));
+        let (text, again) = (respelled(&one, seed), respelled(&one, !seed));
+        prop_assert!(same_meaning(&text, &again), "{} {}", text, again);
+        prop_assert_eq!(same_meaning(&text, &respelled(&other, seed)), one.to_string() == other.to_string());
+    }
+
+    /// What is stored is printed on one line and says the same; what is no JSON is a text.
+    #[test]
+    fn stored_text_is_one_line_of_the_same(text in text()) {
+        let line = serde_json::to_string(&JsonText(text.clone())).unwrap();
+        prop_assert!(!line.contains(['\n', '\r']));
+        match serde_json::from_str::<&RawValue>(&text) {
+            // Numbers that no value can hold are JSON, too.
+            Ok(_) => prop_assert_eq!(serde_json::from_str::<Value>(&line).ok(), serde_json::from_str(&text).ok()),
+            Err(_) => prop_assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text),
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod errors;
 mod jobs;
 mod kill;
 mod kill_twice;
+mod mutants;
 mod power_cut;
 mod report;
 mod said;
@@ -81,6 +82,8 @@ enum Part {
     },
     /// Flipped bits, lost ends and exchanged blocks of all that jobq keeps
     Damage,
+    /// Takes away what promises rest on, one thing at a time: a test must notice
+    Mutants,
     /// The process to which faults happen
     #[command(hide = true)]
     Child { deed: String, root: PathBuf },
@@ -89,8 +92,15 @@ enum Part {
     PowerCutProcess,
 }
 
-const PARTS: &[Part] =
-    &[Part::Kill, Part::KillTwice, Part::Errors, Part::PowerCut, Part::Soak { jobs: None, kills: None }, Part::Damage];
+const PARTS: &[Part] = &[
+    Part::Kill,
+    Part::KillTwice,
+    Part::Errors,
+    Part::PowerCut,
+    Part::Soak { jobs: None, kills: None },
+    Part::Damage,
+    Part::Mutants,
+];
 
 fn main() -> ExitCode {
     if let Some(code) = soak::hand().or_else(damage::as_hand) {
@@ -120,6 +130,7 @@ impl Part {
             Part::PowerCut => power_cut::run(lab),
             Part::Soak { jobs, kills } => soak::run(lab, *jobs, *kills),
             Part::Damage => damage::run(lab),
+            Part::Mutants => mutants::run(lab),
             Part::All | Part::Child { .. } | Part::PowerCutProcess => unreachable!("they are no parts"),
         }
     }

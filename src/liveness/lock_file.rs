@@ -44,15 +44,8 @@ impl OwnerLock {
             let lock_file = format!("{locked_by}.lock");
             let path = folder.join(&lock_file);
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).map_err(at)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                // A sweeper was faster and is about to remove the file.
-                Err(TryLockError::WouldBlock) => continue,
-                Err(TryLockError::Error(e)) => return Err(at(e)),
-            }
-            if !same_file(&file, &path).map_err(at)? {
-                continue;
-            }
+            // If not, a sweeper was faster and has removed the file, or is about to.
+            let Some(file) = locked(file, &path).map_err(at)? else { continue };
             let owner =
                 Owner { locked_by, machine_id: machine_id().to_owned(), boot_id: boot_id().to_owned(), pid, lock_file };
             return Ok(Self { file, path, owner });
@@ -128,6 +121,12 @@ pub(super) fn hold_free(path: &Path) -> io::Result<Option<File>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
+    locked(file, path)
+}
+
+/// The file with its lock, if nobody else has it and it is still what is there. A lock
+/// on a file that was removed meanwhile is seen by nobody.
+fn locked(file: File, path: &Path) -> io::Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(same_file(&file, path)?.then_some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -226,6 +225,21 @@ mod tests {
         assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1), (11, 4)]))));
         std::fs::remove_file(&path).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_file_that_was_removed_or_replaced_before_it_was_locked_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let made = || OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        assert!(locked(made(), &path).unwrap().is_some());
+        std::fs::remove_file(&path).unwrap();
+        let file = made();
+        std::fs::remove_file(&path).unwrap();
+        assert!(locked(file.try_clone().unwrap(), &path).unwrap().is_none(), "removed");
+        let other = made();
+        assert!(locked(file, &path).unwrap().is_none(), "another is in its place");
+        assert!(locked(other, &path).unwrap().is_some());
     }
 
     #[test]

@@ -182,3 +182,19 @@ fn a_token_never_goes_back_and_a_lease_changes_hands_only_once_it_is_decided() {
     assert_eq!(conn.execute(taken_over, []), Ok(1));
     assert_eq!(conn.execute("UPDATE jobs SET locked_by = NULL WHERE id = 'decided'", []), Ok(1));
 }
+
+/// Whatever the code does, or another program: two cannot run on one key.
+#[test]
+fn a_key_has_one_active_holder() {
+    let conn = one_job_in_every_state();
+    let hold = |id: &str, active: u8| {
+        format!(
+            "INSERT INTO job_holds (key, seq, job_id, active) SELECT 'lane:x', seq, id, {active} FROM jobs WHERE id = '{id}'"
+        )
+    };
+    for (id, active) in [("pending", 0), ("claimed", 1)] {
+        assert_eq!(conn.execute(&hold(id, active), []), Ok(1));
+    }
+    assert_refused(&conn, &hold("decided", 1), "UNIQUE constraint failed: job_holds.key");
+    assert_refused(&conn, "UPDATE job_holds SET active = 1", "UNIQUE constraint failed: job_holds.key");
+}

@@ -1,0 +1,60 @@
+//! Takes away, one at a time, what a promise rests on, and shows that a test notices.
+//!
+//! Each is a small change of the text, made in a copy of the sources with a target
+//! folder of its own. It must fit exactly one place and compile, and the test that is
+//! named for it, green before, must turn red. A sync of a file or folder anywhere in
+//! `src` without such a change is a failure, too, so that a new one gets its test.
+
+mod bench;
+mod syncs;
+mod table;
+
+use std::collections::BTreeSet;
+
+use self::bench::Bench;
+use self::table::{MUTANTS, Mutant, SHORT, Test};
+use crate::Lab;
+use crate::report::{Report, Trouble};
+
+pub fn run(lab: &Lab) -> Vec<Report> {
+    let mut report = Report::new("mutants", 0);
+    let bench = Bench::set_up();
+    for problem in syncs::without_mutant(&bench) {
+        report.trouble(Trouble::Wrong, problem);
+    }
+    let is_chosen = |mutant: &&Mutant| mutant.name.contains(&lab.only) && (!lab.short || SHORT.contains(&mutant.name));
+    let chosen: Vec<&Mutant> = MUTANTS.iter().filter(is_chosen).collect();
+    // All of them must fit, also those that are not tried now: the sources move on.
+    for mutant in MUTANTS {
+        if let Err(problem) = bench.fits(mutant) {
+            report.trouble(Trouble::Wrong, problem);
+        }
+    }
+    report.sites = chosen.len() as u64;
+    let mut survived = 0;
+    let tests: BTreeSet<Test> = chosen.iter().map(|mutant| mutant.test).collect();
+    for test in tests {
+        // A test that is red anyway notices nothing.
+        if let Err(problem) = bench.is_green(test) {
+            report.trouble(Trouble::Wrong, format!("{test} is red before anything is changed: {problem}"));
+            continue;
+        }
+        for mutant in chosen.iter().filter(|mutant| mutant.test == test) {
+            match bench.caught(mutant) {
+                Ok(true) => println!("mutant {}: caught by {test}", mutant.name),
+                Ok(false) => {
+                    survived += 1;
+                    println!("mutant {}: SURVIVED {test}", mutant.name);
+                    report.trouble(Trouble::Wrong, format!("{} survived {test}", mutant.name));
+                }
+                Err(problem) => {
+                    report.trouble(Trouble::Wrong, format!("{}: {problem}", mutant.name));
+                    continue;
+                }
+            }
+            report.fired += 1;
+        }
+    }
+    report.told.push(("survived", survived));
+    vec![report.printed()]
+}

@@ -192,17 +192,21 @@ fn calls(text: &str) -> Vec<Call> {
     for line in text.lines() {
         let Some((thread, words)) = line.split_once(' ') else { continue };
         let words = words.trim_start();
-        let words = if words.contains("<unfinished ...>") {
-            begun.insert(thread, words);
-            let name = words.split('(').next().unwrap_or_default();
-            if SYNCS.contains(&name) { continue } else { words }
-        } else if words.starts_with("<... ") {
-            let Some(first) = begun.remove(thread) else { continue };
-            let name = first.split('(').next().unwrap_or_default();
-            if SYNCS.contains(&name) { first } else { continue }
+        let is_sync = |words: &str| SYNCS.contains(&words.split('(').next().unwrap_or_default());
+        let words = if words.starts_with("<... ") {
+            match begun.remove(thread) {
+                Some(first) if is_sync(first) => first,
+                _ => continue,
+            }
         } else {
             words
         };
+        if line.contains("<unfinished ...>") {
+            begun.insert(thread, words);
+            if is_sync(words) {
+                continue;
+            }
+        }
         let Some((name, arguments)) = words.split_once('(') else { continue };
         let arguments = arguments.rsplit_once(" = ").map_or(arguments, |(arguments, _)| arguments);
         if name != "openat" || arguments.contains("O_CREAT") {

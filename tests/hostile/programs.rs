@@ -1,5 +1,6 @@
 //! What a program says on its descriptor and prints as its result.
 
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::case::{nested, shown};
@@ -102,7 +103,7 @@ pub fn seeds(world: &World) -> Vec<Seed> {
     for (n, (said, printed, _)) in lines.iter().enumerate() {
         std::fs::write(world.beside("said").join(n.to_string()), said).unwrap();
         std::fs::write(world.beside("printed").join(n.to_string()), printed).unwrap();
-        jobs += &format!("{{\"type\":\"says\",\"payload\":{{\"n\":{n}}}}}\n");
+        let _ = writeln!(jobs, "{{\"type\":\"says\",\"payload\":{{\"n\":{n}}}}}");
     }
     let queued = world.jobq(&["enqueue", "--batch", "-", "--json"], jobs.as_bytes());
     let queued = queued.stdout.split(|byte| *byte == b'\n').flat_map(serde_json::from_slice::<serde_json::Value>);

@@ -12,12 +12,16 @@ use super::{
     arguments, disk, documents, job_objects, names, paths, payloads, programs, rows, schemas, settings, templates,
 };
 
+/// A table.
+type Cases = fn() -> Vec<Case>;
+type Seeds = fn(&World) -> Vec<Seed>;
+
 /// The fewest there must be; a table that is lost is noticed.
 const AT_LEAST: usize = 450;
 
 #[test]
 fn nothing_hostile_gets_anywhere() {
-    let refused: [(&str, fn() -> Vec<Case>); 8] = [
+    let refused: [(&str, Cases); 8] = [
         ("arguments", arguments::cases),
         ("payloads", payloads::cases),
         ("paths", paths::cases),
@@ -27,11 +31,11 @@ fn nothing_hostile_gets_anywhere() {
         ("schemas", schemas::cases),
         ("templates", templates::cases),
     ];
-    let run: [(&str, fn(&World) -> Vec<Seed>); 4] =
+    let run: [(&str, Seeds); 4] =
         [("disk", disk::seeds), ("names", names::seeds), ("rows", rows::seeds), ("programs", programs::seeds)];
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
-        let refused = refused.map(|(name, cases)| scope.spawn(move || each_refused(name, cases())));
+        let refused = refused.map(|(name, cases)| scope.spawn(move || each_refused(name, &cases())));
         let run = run.map(|(name, seeds)| scope.spawn(move || all_run(name, seeds)));
         for part in refused.into_iter().chain(run) {
             tally += part.join().unwrap();
@@ -107,11 +111,11 @@ impl<'w> Watch<'w> {
     }
 }
 
-fn each_refused(name: &str, cases: Vec<Case>) -> Tally {
+fn each_refused(name: &str, cases: &[Case]) -> Tally {
     let world = World::new();
     let settings = std::fs::read(world.root().join(".jobq/config.toml")).unwrap();
     let mut tally = Tally { sites: cases.len(), ..Tally::default() };
-    for case in &cases {
+    for case in cases {
         let what = format!("{name}: {}", case.what);
         let files: Vec<_> = case.files.iter().map(|(path, content)| world.write(path, content)).collect();
         let watch = Watch::over(&world);
@@ -137,7 +141,7 @@ fn each_refused(name: &str, cases: Vec<Case>) -> Tally {
 }
 
 /// A worker runs them all, among good jobs; each ends as it must, and alone.
-fn all_run(name: &str, seeds: fn(&World) -> Vec<Seed>) -> Tally {
+fn all_run(name: &str, seeds: Seeds) -> Tally {
     let world = World::new();
     enqueue_good(&world, "before.txt");
     let seeds = seeds(&world);

@@ -1,5 +1,7 @@
 //! Every sync in the sources is taken away by some mutant.
 
+use std::path::Path;
+
 use super::bench::Bench;
 use super::table::MUTANTS;
 use crate::world::walk;
@@ -21,7 +23,7 @@ pub fn without_mutant(bench: &Bench) -> Vec<String> {
     let mut problems = Vec::new();
     let mut count = 0;
     for folder in ["src", "handlers"] {
-        for name in walk(&bench.root().join(folder)).iter().filter(|name| name.ends_with(".rs")) {
+        for name in walk(&bench.root().join(folder)).iter().filter(|name| is_rust(name)) {
             let file = format!("{folder}/{name}");
             if name.ends_with("tests.rs") {
                 continue;
@@ -46,6 +48,10 @@ pub fn without_mutant(bench: &Bench) -> Vec<String> {
         problems.push("no sync was found in the sources".to_owned());
     }
     problems
+}
+
+fn is_rust(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "rs")
 }
 
 /// Not a comment, and not where it is defined.

@@ -102,6 +102,17 @@ fn links_in_the_stage_are_removed_and_not_followed() {
     assert!(stage.join("a-file").exists() && stage.join("linked-owner").is_symlink() && !stage.join("dead").exists());
 }
 
+/// It is ours by its place; a link there leads to what is somebody else's.
+#[test]
+fn a_stage_that_is_a_link_is_not_swept() {
+    let world = World::new();
+    let outside = listing(&world.outside());
+    symlink(world.outside(), world.state().join("stage")).unwrap();
+    let error = sweep_stage(&world.state(), "own", &mut |_, _| Ok(false)).unwrap_err();
+    assert!(error.to_string().contains("stage"), "{error}");
+    assert_eq!(listing(&world.outside()), outside);
+}
+
 /// Folders in folders without end, as a program gone wild may leave them.
 #[test]
 fn very_deep_folders_are_swept_without_running_out_of_anything() {

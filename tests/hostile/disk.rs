@@ -12,7 +12,7 @@ use super::world::World;
 
 /// A path, and where the first folder or file of it points to. `OUT` is the folder
 /// beside the root.
-const LINKS: [(&str, &str); 22] = [
+const LINKS: [(&str, &str); 21] = [
     ("to-file", "inside/f.txt"),
     ("to-secret", "OUT/secret.txt"),
     ("to-secret-by-steps", "../outside/secret.txt"),
@@ -31,7 +31,6 @@ const LINKS: [(&str, &str); 22] = [
     ("by-outside/f.txt", "OUT/folder"),
     ("by-outside-new/new/new.txt", "OUT/folder"),
     ("by-above/outside/secret.txt", ".."),
-    ("by-all/etc/passwd", "/"),
     ("by-jobq/jobq.db", ".jobq"),
     ("by-itself/f.txt", "by-itself"),
     ("by-processes/self/fd/1", "/proc"),
@@ -47,6 +46,9 @@ pub fn seeds(world: &World) -> Vec<Seed> {
         symlink(target.replace("OUT", world.outside().to_str().unwrap()), world.root().join(name)).unwrap();
         paths.push(path.to_owned());
     }
+    // By all of it to what we may lose, if it comes to that.
+    symlink("/", world.root().join("by-all")).unwrap();
+    paths.push(format!("by-all{}/secret.txt", world.outside().display()));
     drop(UnixListener::bind(world.root().join("socket")).unwrap());
     let made = Command::new("mkfifo").arg(world.root().join("pipe")).status().unwrap();
     assert!(made.success());

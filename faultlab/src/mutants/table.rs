@@ -45,7 +45,6 @@ const DURABLE: Test = with_cli("--test durable", "");
 const POWER_CUT: Test = with_cli("--test commit_crash", "power_cut");
 const CONFORMANCE: Test = test("--test store_conformance", "");
 const ATTACKS: Test = test("--test effects", "attacks");
-const EFFECTS: Test = test("--test effects", "");
 
 /// Whoever asks is taken for the one whose turn it is.
 macro_rules! anybody {
@@ -143,14 +142,14 @@ pub const MUTANTS: &[Mutant] = &[
         "src/store/sqlite/apply.rs",
         "if let Err(failure) = applier.sync() {",
         "if let Err(failure) = Ok(()) {",
-        EFFECTS,
+        test("--test effects", "through_the_store"),
     ),
     mutant(
         "a COMMIT waits for that sync",
         "src/store/sqlite/writer.rs",
         "if tx.sync() {",
         "if tx.sync() || true {",
-        EFFECTS,
+        test("--test effects", "through_the_store"),
     ),
     mutant(
         "synchronous=FULL",
@@ -267,7 +266,7 @@ pub const MUTANTS: &[Mutant] = &[
         "src/effects/stage.rs",
         " && meta.stamp.size == size;",
         "; let _ = size;",
-        EFFECTS,
+        test("--test effects", "meanwhile"),
     ),
     // Confinement.
     mutant("no link is followed on the way", "src/effects/walk.rs", "FOLDER | OFlags::NOFOLLOW", "FOLDER", ATTACKS),
@@ -283,14 +282,14 @@ pub const MUTANTS: &[Mutant] = &[
         "src/effects/sight.rs",
         "OFlags::RDONLY | OFlags::NOFOLLOW |",
         "OFlags::RDONLY |",
-        EFFECTS,
+        test("--test effects", "meanwhile"),
     ),
     mutant(
         "no link is followed in the stage",
         "src/effects/stage_own.rs",
         "rustix::fs::openat(from.as_fd(), name, FOLDER | OFlags::NOFOLLOW, Mode::empty())",
         "rustix::fs::openat(from.as_fd(), name, FOLDER, Mode::empty())",
-        EFFECTS,
+        test("--test effects", "sweeping"),
     ),
     mutant(
         "no link is swept through",
@@ -326,14 +325,14 @@ pub const MUTANTS: &[Mutant] = &[
         "src/effects/apply.rs",
         "to, spot.name, RenameFlags::NOREPLACE)",
         "to, spot.name, RenameFlags::empty())",
-        EFFECTS,
+        test("--test effects", "meanwhile"),
     ),
     mutant(
         "a last look before the rename",
         "src/effects/apply.rs",
         "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if spot.find().map_err(|e| Trouble::of(effect, e))? != found {",
         "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if false {",
-        EFFECTS,
+        test("--test effects", "meanwhile"),
     ),
     // Liveness.
     mutant(
@@ -341,7 +340,7 @@ pub const MUTANTS: &[Mutant] = &[
         "src/worker/execute.rs",
         "let mut finished = Finished { duration,",
         "let _ = shared.lock.start(slot, 0, 0);\n    let mut finished = Finished { duration,",
-        test("--test worker", ""),
+        with_cli("--test worker", ""),
     ),
     mutant(
         "a lock file is the one that is there",

@@ -9,6 +9,11 @@ need() {
 # Debian packages that tests use, by the program each brings: installed if that can be done here, or named.
 packages=()
 command -v strace >/dev/null || packages+=(strace)
+# Power cuts need root; without it they are skipped, loudly.
+if [ "$(id -u)" = 0 ]; then
+    command -v mkfs.xfs >/dev/null || packages+=(xfsprogs)
+    command -v mkfs.btrfs >/dev/null || packages+=(btrfs-progs)
+fi
 ! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 if [ ${#packages[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -64,13 +69,16 @@ step() {
     "$@"
 }
 
-step cargo fmt --check
+step cargo fmt --all --check
 step cargo clippy --all-targets -- -D warnings
+step cargo clippy --package faultlab --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
 step cargo test --no-default-features --features bundled,cli --test lean
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests
+step cargo test --package faultlab
+step cargo run --quiet --package faultlab -- all --short
 step cargo test --doc
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 step cargo run --quiet --example custom_handler

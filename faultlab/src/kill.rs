@@ -1,5 +1,6 @@
 //! Killed at every call that changes a file.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -87,20 +88,37 @@ pub fn again_if_missed(mut attempt: impl FnMut() -> Answer) -> Answer {
     (fired, troubles)
 }
 
-/// The calls of a scenario that change a file, when nothing goes wrong.
+/// The calls of a scenario that change a file, when nothing goes wrong. All threads
+/// are watched in one run, to see that a single one changes files.
 pub fn census(scenario: &Scenario) -> Result<Vec<Call>, String> {
-    let mut case = Case::new(scenario);
-    let sites = census_of(&mut case, scenario.name)?;
-    // A fault that never comes must leave everything in order, too.
-    match case.finish() {
-        troubles if troubles.is_empty() => Ok(sites),
-        troubles => Err(format!("without any fault: {troubles:?}")),
-    }
+    steady(8, |number| {
+        let mut case = Case::new(scenario);
+        let sites = census_of(&mut case, scenario.name, if number == 0 { &["-f"] } else { &[] })?;
+        // A fault that never comes must leave everything in order, too.
+        match case.finish() {
+            troubles if troubles.is_empty() => Ok(sites),
+            troubles => Err(format!("without any fault: {troubles:?}")),
+        }
+    })
 }
 
-pub fn census_of(case: &mut Case<'_>, deed: &str) -> Result<Vec<Call>, String> {
+/// Of several runs, side by side as those with faults are, what is the same in all
+/// of them: names of owners are random, and with them who is looked at first; and a
+/// file that was written a moment ago is read once more.
+pub fn steady(runs: usize, census: impl Fn(usize) -> Result<Vec<Call>, String> + Sync) -> Result<Vec<Call>, String> {
+    let numbers: Vec<usize> = (0..runs).collect();
+    let mut runs = cases::each(&numbers, |number| census(*number));
+    let mut common = runs.pop().expect("at least one run")??;
+    for run in runs {
+        let run: HashSet<_> = run??.into_iter().map(|call| (call.nth, shape(&call.line))).collect();
+        common.retain(|call| run.contains(&(call.nth, shape(&call.line))));
+    }
+    Ok(common)
+}
+
+pub fn census_of(case: &mut Case<'_>, deed: &str, threads: &[&str]) -> Result<Vec<Call>, String> {
     let (root, log) = (case.world.root(), case.world.outside("log"));
-    let ran = heard(strace::traced(&command(deed, &root), &log, &["-f"]));
+    let ran = heard(strace::traced(&command(deed, &root), &log, threads));
     if !ran.status.success() {
         return Err(format!("{deed} fails by itself: {} {:?} {}", ran.status, ran.said, ran.stderr));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::kill::{again_if_missed, census, census_of, killed_at, shape};
+use crate::kill::{again_if_missed, census, census_of, killed_at, shape, steady};
 use crate::report::{Report, Trouble};
 use crate::scenarios::{ALL, Scenario};
 use crate::strace::Call;
@@ -70,14 +70,14 @@ fn planned(scenario: &Scenario, lab: &Lab, random: &mut fastrand::Rng) -> Result
         }
     }
     let firsts: Vec<Call> = firsts.into_values().collect();
-    let recoveries = cases::each(&firsts, |first| {
-        let mut case = Case::new(scenario);
-        killed_at(&mut case, scenario.name, first);
-        census_of(&mut case, "recover")
-    });
     let mut pairs = Vec::new();
-    for (first, recovery) in firsts.iter().zip(recoveries) {
-        pairs.extend(recovery??.into_iter().map(|second| (first.clone(), second)));
+    for first in &firsts {
+        let recovery = steady(4, |_| {
+            let mut case = Case::new(scenario);
+            killed_at(&mut case, scenario.name, first);
+            census_of(&mut case, "recover", &[])
+        })?;
+        pairs.extend(recovery.into_iter().map(|second| (first.clone(), second)));
     }
     Ok((firsts.len(), pairs))
 }

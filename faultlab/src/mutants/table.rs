@@ -332,7 +332,7 @@ pub const MUTANTS: &[Mutant] = &[
         "src/effects/apply.rs",
         "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if spot.find().map_err(|e| Trouble::of(effect, e))? != found {",
         "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if false {",
-        test("--test effects", "meanwhile"),
+        test("--test effects", "conflicts"),
     ),
     // Liveness.
     mutant(

@@ -222,7 +222,6 @@ pub const MUTANTS: &[Mutant] = &[
         "                event_seq = event_seq + 1\n           FROM",
         CONFORMANCE,
     ),
-    mutant("only what is pending is claimed", "src/store/sqlite/claim.rs", "AND +status = 'pending'", "", CONFORMANCE),
     // Uniqueness.
     mutant(
         "active keys are unique",

@@ -261,6 +261,20 @@ pub const MUTANTS: &[Mutant] = &[
         test("--test plain_sql", "damage"),
     ),
     mutant(
+        "plan hash",
+        "src/store/sqlite/decide.rs",
+        "(found == *recorded).then_some(outcome)",
+        "found.len().cmp(&recorded.len()).is_eq().then_some(outcome)",
+        test("--test effects", "through_the_store"),
+    ),
+    mutant(
+        "staged hash",
+        "src/effects/verify.rs",
+        "let whole = found == sha256;",
+        "let whole = found.len() == sha256.len();",
+        test("--test effects", "through_the_store"),
+    ),
+    mutant(
         "staged content is what was recorded",
         "src/effects/stage.rs",
         " && meta.stamp.size == size;",

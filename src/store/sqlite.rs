@@ -106,7 +106,7 @@ impl SqliteOptions {
 pub struct SqliteStore {
     root: Option<String>,
     // Before the writer: the last connection to close brings the log into the database.
-    readers: Readers,
+    readers: Arc<Readers>,
     writer: Writer,
 }
 
@@ -125,8 +125,13 @@ impl SqliteStore {
         let conn = connection::open(&path, Role::Writer, create, busy_timeout)?;
         prepare(&conn, &path, create, busy_timeout).map_err(at)?;
         let root = schema::root(&conn).map_err(at)?;
-        let reopen_path = path.clone();
+        let readers = Arc::new(Readers::new(path.clone(), busy_timeout));
+        let (reopen_path, beside) = (path.clone(), Arc::downgrade(&readers));
         let reopen = move || {
+            // Whatever was wrong may be wrong with theirs, too.
+            if let Some(readers) = beside.upgrade() {
+                readers.forget();
+            }
             let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;
             connection::settle(&conn, busy_timeout)?;
             Ok(conn)
@@ -135,7 +140,7 @@ impl SqliteStore {
             root,
             writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake)
                 .bounding(log_of(&path), connection::MOST_LOG),
-            readers: Readers::new(path, busy_timeout),
+            readers,
         })
     }
 

@@ -265,8 +265,6 @@ impl Dispatcher {
     pub(super) fn take_over(&mut self) -> Result<()> {
         let taken = self.shared.queue.store().take_over(self.shared.lock.owner().clone(), 64)?;
         for ClaimedJob { lease, job } in taken {
-            // What cannot be read now is told when it is applied.
-            self.shared.files.look_over(&self.shared.queue.store().planned(&lease.id).unwrap_or_default());
             let run = Arc::new(Run::new(lease));
             self.shared.pool.hold(&run);
             let applier = Arc::clone(&self.shared.files) as _;

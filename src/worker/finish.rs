@@ -79,11 +79,22 @@ impl Finisher {
             if come.is_none() && round.is_empty() {
                 return;
             }
-            round.extend(come.unwrap_or_default());
+            let come = come.unwrap_or_default();
+            self.look_over(&come);
+            round.extend(come);
             self.left = round.split_off(fitting(round.iter().map(|end| &end.step)));
             if !self.round(round) {
                 return;
             }
+        }
+    }
+
+    /// What has just come to be applied was decided by somebody who is gone. What is large
+    /// of it is hashed here and not by the dispatcher, who has to give signs of life.
+    fn look_over(&self, come: &[Finished]) {
+        for end in come.iter().filter(|end| matches!(end.step, Step::Apply(_))) {
+            // What cannot be read now is told when it is applied.
+            self.shared.files.look_over(&self.shared.queue.store().planned(&end.run.lease.id).unwrap_or_default());
         }
     }
 

@@ -183,6 +183,19 @@ fn staged_content_that_is_damaged_is_not_put_in_place() {
     assert_eq!((bench.world.content("damaged"), bench.world.content("sound").as_deref()), (None, Some("content")));
 }
 
+/// Changes rows as no writer can: types and checks of the schema do not hold for damage.
+fn hurt(bench: &Bench, damage: &str, job: &str) {
+    let open = || rusqlite::Connection::open(bench.world.state().join("jobq.db")).unwrap();
+    let relaxed = "PRAGMA writable_schema = ON;
+        UPDATE sqlite_schema SET sql = replace(replace(sql, ' TEXT ', ' ANY '), 'TEXT,', 'ANY,')
+         WHERE type = 'table' AND name IN ('jobs', 'effects');
+        DROP TRIGGER jobs_transition";
+    open().execute_batch(relaxed).unwrap();
+    let sql = open();
+    sql.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
+    assert!(sql.execute(damage, [job]).unwrap() > 0, "{damage}");
+}
+
 /// Whatever of a decision is not as it was recorded, nothing of it is done.
 #[test]
 fn a_damaged_plan_ends_failed_and_alone() {
@@ -197,6 +210,12 @@ fn a_damaged_plan_ends_failed_and_alone() {
         "UPDATE jobs SET outcome = replace(outcome, '\"sha256\"', '\"sha257\"') WHERE id = ?1",
         "UPDATE jobs SET outcome = '{' WHERE id = ?1",
         "UPDATE jobs SET outcome = CAST(x'7bff' AS TEXT) WHERE id = ?1",
+        // As a flipped bit leaves it: by the schema it could not be so.
+        "UPDATE effects SET state = 'pl`nned' WHERE job_id = ?1 AND number = 0",
+        "UPDATE effects SET state = 'planned' || char(0) WHERE job_id = ?1 AND number = 1",
+        "UPDATE effects SET path = 7 WHERE job_id = ?1 AND number = 0",
+        "UPDATE effects SET stage = 1.5 WHERE job_id = ?1 AND number = 0",
+        "UPDATE jobs SET outcome = 7 WHERE id = ?1",
     ] {
         let bench = Bench::new();
         for path in ["goes", "stays"] {
@@ -208,9 +227,7 @@ fn a_damaged_plan_ends_failed_and_alone() {
         let decision = Decision { effects, result: Some("\"first\"".to_owned()), ..Decision::default() };
         bench.store.decide(leases[0].clone(), decision).unwrap();
         bench.decide(&leases[1], plan_puts(&files, &leases[1], &[("sound", "content")]));
-        let sql = rusqlite::Connection::open(bench.world.state().join("jobq.db")).unwrap();
-        sql.execute_batch("DROP TRIGGER jobs_transition").unwrap();
-        assert!(sql.execute(damage, [&leases[0].id]).unwrap() > 0, "{damage}");
+        hurt(&bench, damage, &leases[0].id);
         let taken = taken_over(&bench);
         let steps = taken.iter().map(|lease| (lease.clone(), Step::Apply(files.clone()))).collect();
         for answer in bench.store.settle(steps).expect(damage) {

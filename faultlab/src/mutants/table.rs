@@ -263,8 +263,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "plan hash",
         "src/store/sqlite/decide.rs",
-        "(found == *recorded).then_some(outcome)",
-        "found.len().cmp(&recorded.len()).is_eq().then_some(outcome)",
+        "*recorded == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect));",
+        "recorded.len() == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect)).len();",
         test("--test effects", "through_the_store"),
     ),
     mutant(

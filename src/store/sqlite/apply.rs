@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::params;
 
 use super::cancel;
-use super::decide::OutcomeRecord;
+use super::decide::{self, Decided};
 use super::enqueue;
 use super::events::{self, NewEvent};
 use super::lease::{self, End, Held};
@@ -32,15 +32,14 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
     if !held.decided {
         return Err(Error::wrong_state(format!("job {} is not decided; there is nothing to apply", lease.id)));
     }
-    let Some(outcome) = OutcomeRecord::read(tx, lease)? else {
-        // Nothing of it can be relied on, so nothing of it is done, and the job ends alone.
-        let failure =
-            Failure::new("plan_damaged", "what it is to do is not stored as it was decided; queue the job again");
-        lease::end(tx, lease, &held, End::failed(&failure))?;
+    let Some(outcome) = decide::decided(tx, lease)? else {
+        // Nothing of it can be relied on, so nothing of it is done, and the job ends alone, in nobody's way.
+        let failure = Failure::new("plan_damaged", PLAN_DAMAGED);
+        lease::end(tx, lease, &held, End { overtakes: false, ..End::failed(&failure) })?;
         return Ok(Application::Conflict(failure.text()));
     };
-    let effects = tx.rows(PLANNED, params![lease.id], planned_row)?;
-    let report = applier.apply(lease, &effects, held.sync_failed);
+    let effects = &outcome.effects;
+    let report = applier.apply(lease, effects, held.sync_failed);
     // In a group the folders are synced once, before its COMMIT. If that fails the
     // group is run again one by one, and the failure finds its job here.
     if tx.alone {
@@ -85,10 +84,13 @@ const SYNC_AGAIN: Millis = 5_000;
 /// What waits grow to, unless a longer one is asked for.
 const LONGEST: Millis = 30_000;
 
+const PLAN_DAMAGED: &str = "what it is to do is not stored as it was decided, and was not done; `jobq doctor --deep` says \
+                            what else is damaged; then ask for it again: queue the job, or commit the files, anew";
+
 /// A row of [`PLANNED`]. Whatever stands there is read: that it is not what was
 /// recorded shows by the hash, and costs this job alone.
 pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<PlannedEffect> {
-    let precondition: String = read(row, 1)?;
+    let precondition = read::<Option<String>>(row, 1)?.unwrap_or_default();
     let op = match read::<Option<String>>(row, 3)? {
         Some(sha256) => {
             let size = row.get_ref(4)?.as_i64().ok().and_then(|size| u64::try_from(size).ok());
@@ -97,7 +99,7 @@ pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<PlannedEf
         None => EffectOp::Remove,
     };
     Ok(PlannedEffect {
-        path: read(row, 0)?,
+        path: read::<Option<String>>(row, 0)?.unwrap_or_default(),
         op,
         precondition: if precondition == "absent" { Precondition::Absent } else { Precondition::Sha256(precondition) },
         observed: read(row, 2)?,
@@ -105,10 +107,10 @@ pub(super) fn planned_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<PlannedEf
 }
 
 pub(super) const PLANNED: &str = "SELECT path, precondition, observed, sha256, size, stage FROM effects
-      WHERE job_id = ?1 AND state = 'planned' ORDER BY number";
+      WHERE job_id = ?1 AND state <> 'applied' ORDER BY number";
 
 /// Returns the id of the completing event, by which applied effects are ordered.
-fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held, outcome: &OutcomeRecord) -> Result<i64> {
+fn complete(tx: &Tx<'_>, lease: &Lease, held: &Held, outcome: &Decided) -> Result<i64> {
     let end = End {
         status: Status::Completed,
         result: outcome.result.as_deref().map(serde_json::value::RawValue::get),

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use rusqlite::params;
+use serde_json::value::RawValue;
 
 use super::apply::planned_row;
 use super::enqueue;
@@ -17,57 +18,75 @@ use crate::json::sha256_hex;
 use crate::payload::Hold;
 use crate::store::{Decision, EffectOp, Ending, EnqueueJob, Lease, PlannedEffect, Precondition};
 
-/// The `outcome` column. Effects are rows of their own.
+/// The `outcome` column. Effects are rows of their own. Whatever else stands there is
+/// damage: a version that adds something to it has another schema.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OutcomeRecord {
-    pub(super) result: Option<Box<serde_json::value::RawValue>>,
-    pub(super) follow_ups: Vec<EnqueueJob>,
+struct OutcomeRecord {
+    result: Option<Box<RawValue>>,
+    follow_ups: Box<RawValue>,
     /// See [`OutcomeRecord::hash`]. Jobs that were decided before there was one have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
 
+/// All that a decided job is to do.
+pub(super) struct Decided {
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) follow_ups: Vec<EnqueueJob>,
+    /// What is not applied yet.
+    pub(super) effects: Vec<PlannedEffect>,
+}
+
 impl OutcomeRecord {
     fn of(job_id: &str, decision: &Decision) -> Result<Self> {
-        let result = decision.result.clone().map(serde_json::value::RawValue::from_string).transpose();
+        let result = decision.result.clone().map(RawValue::from_string).transpose();
         let result = result.map_err(|e| Error::invalid("result", e))?;
-        let mut outcome = Self { result, follow_ups: decision.follow_ups.clone(), sha256: None };
-        let effects = decision.effects.iter().map(|effect| (effect.path.as_str(), &effect.op));
-        outcome.sha256 = Some(outcome.hash(job_id, effects)?);
+        let follow_ups = serde_json::value::to_raw_value(&decision.follow_ups);
+        let follow_ups = follow_ups.map_err(|e| Error::invalid("follow_ups", e))?;
+        let mut outcome = Self { result, follow_ups, sha256: None };
+        outcome.sha256 = Some(outcome.hash(job_id, decision.effects.iter()));
         Ok(outcome)
     }
 
     /// Over all that the job is to do, so that no damage to any of it is carried out:
     /// a file at another path, or nothing at all where a row cannot be found any more.
-    /// What a path must hold before is no part of it: `retry` may change that, and if
-    /// it is damaged nothing on the disk is like it.
-    fn hash<'e>(&self, job_id: &str, effects: impl Iterator<Item = (&'e str, &'e EffectOp)>) -> Result<String> {
-        let effect = |(path, op): (&'e str, &'e EffectOp)| match op {
+    /// Over texts as they are stored, because how another version of jobq would write
+    /// the same is no damage. What a path must hold before is no part of it: `retry` may
+    /// change that, and if it is damaged nothing on the disk is like it.
+    fn hash<'e>(&self, job_id: &str, effects: impl Iterator<Item = &'e PlannedEffect>) -> String {
+        let effect = |PlannedEffect { path, op, .. }: &'e PlannedEffect| match op {
             EffectOp::Put { sha256, size, stage } => serde_json::json!([path, sha256, size, stage]),
             EffectOp::Remove => serde_json::json!([path]),
         };
         let effects: Vec<_> = effects.map(effect).collect();
-        let all = serde_json::to_string(&(job_id, effects, &self.result, &self.follow_ups));
-        all.map(|text| sha256_hex(text.as_bytes())).map_err(|e| Error::invalid("follow_ups", e))
-    }
-
-    /// What a job has decided, as it is stored; `None` if that is not what was recorded.
-    pub(super) fn read(tx: &Tx<'_>, lease: &Lease) -> Result<Option<Self>> {
-        let stored = tx
-            .row("SELECT outcome FROM jobs WHERE seq = ?1", params![lease.seq], |row| read::<Option<String>>(row, 0))?;
-        let Some(outcome) = stored.flatten().and_then(|text| serde_json::from_str::<Self>(&text).ok()) else {
-            return Ok(None);
-        };
-        let Some(recorded) = &outcome.sha256 else { return Ok(Some(outcome)) };
-        // Also what an earlier apply has put in place before it got stuck.
-        let effects = tx.rows(ALL_EFFECTS, params![lease.id], planned_row)?;
-        let found = outcome.hash(&lease.id, effects.iter().map(|effect| (effect.path.as_str(), &effect.op)))?;
-        Ok((found == *recorded).then_some(outcome))
+        let result = self.result.as_deref().map_or("null", RawValue::get);
+        let all = [&*serde_json::json!([job_id, effects]).to_string(), result, self.follow_ups.get()];
+        sha256_hex(all.join("\n").as_bytes())
     }
 }
 
-const ALL_EFFECTS: &str = "SELECT path, precondition, observed, sha256, size, stage FROM effects
+/// What a job has decided, as it is stored; `None` if that is not what was recorded.
+pub(super) fn decided(tx: &Tx<'_>, lease: &Lease) -> Result<Option<Decided>> {
+    let stored =
+        tx.row("SELECT outcome FROM jobs WHERE seq = ?1", params![lease.seq], |row| read::<Option<String>>(row, 0))?;
+    let stored = stored.flatten().and_then(|text| serde_json::from_str::<OutcomeRecord>(&text).ok());
+    let Some(outcome) = stored else { return Ok(None) };
+    // Also what an earlier apply has put in place before it got stuck.
+    let rows =
+        tx.rows(ALL_EFFECTS, params![lease.id], |row| Ok((planned_row(row)?, read::<Option<String>>(row, 6)?)))?;
+    let is_known = rows.iter().all(|(_, state)| matches!(state.as_deref(), Some("planned" | "applied")));
+    let is_same = |recorded: &String| *recorded == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect));
+    if !is_known || !outcome.sha256.as_ref().is_none_or(is_same) {
+        return Ok(None);
+    }
+    let follow_ups = serde_json::from_str(outcome.follow_ups.get())
+        .map_err(|e| Error::new(ErrorKind::Corrupt, format!("job {}: its follow-ups cannot be read: {e}", lease.id)))?;
+    let planned = rows.into_iter().filter(|(_, state)| state.as_deref() == Some("planned"));
+    Ok(Some(Decided { result: outcome.result, follow_ups, effects: planned.map(|(effect, _)| effect).collect() }))
+}
+
+const ALL_EFFECTS: &str = "SELECT path, precondition, observed, sha256, size, stage, state FROM effects
       WHERE job_id = ?1 ORDER BY number";
 
 pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<Ending> {
@@ -175,5 +194,28 @@ pub(super) fn precondition(precondition: &Precondition) -> &str {
     match precondition {
         Precondition::Absent => "absent",
         Precondition::Sha256(hash) => hash,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is decided by one version is applied by the next: a hash that comes out
+    /// differently fails every job that is decided at that moment.
+    #[test]
+    fn the_hash_of_a_plan_stays_what_it_is() {
+        let record = r#"{"result":{"a": 1.0},"follow_ups":[ {"anything":"a later version writes"} ]}"#;
+        let record: OutcomeRecord = serde_json::from_str(record).unwrap();
+        let effect = |path: &str, op| PlannedEffect {
+            path: path.to_owned(),
+            op,
+            precondition: Precondition::Absent,
+            observed: None,
+        };
+        let put = EffectOp::Put { sha256: "00ff".to_owned(), size: 3, stage: Some("owner/job.1.0".to_owned()) };
+        let effects = [effect("a/b.json", put), effect("gone", EffectOp::Remove)];
+        let expected = "06ef581a41932785d6e4f1306bdcfb50b6278880fc68fb022c9765a176a2c752";
+        assert_eq!(record.hash("job", effects.iter()), expected);
     }
 }

@@ -4,7 +4,7 @@
 //! moment, is made when two read at once.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) struct Readers {
     manager: Manager,
     first: Mutex<First>,
-    pool: OnceLock<r2d2::Pool<Manager>>,
+    pool: Mutex<Option<r2d2::Pool<Manager>>>,
 }
 
 /// The connection of those who find nobody else reading.
@@ -54,7 +54,7 @@ impl r2d2::ManageConnection for Manager {
 
 impl Readers {
     pub(super) fn new(path: PathBuf, busy_timeout: Duration) -> Self {
-        Self { manager: Manager { path, busy_timeout }, first: Mutex::new(First::New), pool: OnceLock::new() }
+        Self { manager: Manager { path, busy_timeout }, first: Mutex::new(First::New), pool: Mutex::new(None) }
     }
 
     /// Runs `read` on one snapshot: a list and the reasons beside it agree.
@@ -65,15 +65,7 @@ impl Readers {
             self.put_first(if usable { First::Idle(conn) } else { First::New });
             return result;
         }
-        let pool = self.pool.get_or_init(|| {
-            r2d2::Pool::builder()
-                .max_size(4)
-                .min_idle(Some(0))
-                .test_on_check_out(false)
-                .connection_timeout(self.manager.busy_timeout)
-                .error_handler(Box::new(Logged))
-                .build_unchecked(self.manager.clone())
-        });
+        let pool = self.pool();
         let conn = pool.get().or_else(|_| {
             // The pool says only that it waited in vain; opening once more tells why.
             self.manager.connect_once().and_then(|()| {
@@ -83,9 +75,33 @@ impl Readers {
         on_snapshot(&conn, read)
     }
 
+    /// Closes those that nobody uses. All connections of a process share what they
+    /// have of the log's index: as long as one of them has it only to be read, so
+    /// has every new one.
+    pub(super) fn forget(&self) {
+        let mut first = lock(&self.first);
+        if matches!(*first, First::Idle(_)) {
+            *first = First::New;
+        }
+        *lock(&self.pool) = None;
+    }
+
+    fn pool(&self) -> r2d2::Pool<Manager> {
+        let make = || {
+            r2d2::Pool::builder()
+                .max_size(4)
+                .min_idle(Some(0))
+                .test_on_check_out(false)
+                .connection_timeout(self.manager.busy_timeout)
+                .error_handler(Box::new(Logged))
+                .build_unchecked(self.manager.clone())
+        };
+        lock(&self.pool).get_or_insert_with(make).clone()
+    }
+
     /// `None` while another thread has it, or if it cannot be opened; the pool waits, and tells why.
     fn take_first(&self) -> Option<Connection> {
-        let first = std::mem::replace(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner), First::Busy);
+        let first = std::mem::replace(&mut *lock(&self.first), First::Busy);
         match first {
             First::Idle(conn) => Some(conn),
             First::Busy => None,
@@ -100,8 +116,12 @@ impl Readers {
     }
 
     fn put_first(&self, first: First) {
-        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = first;
+        *lock(&self.first) = first;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn on_snapshot<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {

@@ -79,7 +79,10 @@ impl Column for String {
     fn read(value: ValueRef<'_>) -> FromSqlResult<Self> {
         match value {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Self::from_utf8_lossy(bytes).into_owned()),
-            _ => Err(FromSqlError::InvalidType),
+            // What stands before a row says of what kind its columns are, and may be damaged as well.
+            ValueRef::Integer(number) => Ok(number.to_string()),
+            ValueRef::Real(number) => Ok(number.to_string()),
+            ValueRef::Null => Err(FromSqlError::InvalidType),
         }
     }
 }

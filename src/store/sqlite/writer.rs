@@ -145,6 +145,9 @@ impl Writer {
         match outcome {
             Outcome::Committed => {}
             Outcome::Refused(error) => {
+                if error.kind() == ErrorKind::ReadOnly {
+                    *seat = None;
+                }
                 // Nothing was run, or nothing of it has happened. When it did not
                 // even begin, those who came before this try hear why; who came
                 // during it has a wait of its own.
@@ -157,6 +160,8 @@ impl Writer {
             }
             Outcome::Unknown(error) => {
                 *seat = None;
+                // Also after a panic, which says so without a COMMIT that failed.
+                self.doubt.store(true, Ordering::Release);
                 for operation in &group {
                     operation.refuse(unknown(&error, operation.subject()));
                 }
@@ -206,7 +211,7 @@ impl Writer {
         lock(&self.line).close_group(group.len());
         // A group that only looked has no news for anybody.
         self.news.fetch_or(conn.total_changes() != changes, Ordering::Release);
-        self.finish(&tx, changes)
+        self.finish(&tx)
     }
 
     /// The next operation of a group, after a short wait if it is likely that
@@ -236,7 +241,6 @@ impl Writer {
         if let Err(error) = begin(conn) {
             return Outcome::Refused(error);
         }
-        let changes = conn.total_changes();
         let tx = Tx::new(conn, &self.context);
         for operation in group {
             if !in_savepoint(conn, || operation.run(&tx)) {
@@ -245,7 +249,7 @@ impl Writer {
             // What was rolled back may have included an admission.
             tx.admitted.set(false);
         }
-        self.finish(&tx, changes)
+        self.finish(&tx)
     }
 
     /// After a group fell apart: the operation by itself, so that it gets the
@@ -259,7 +263,6 @@ impl Writer {
             return operation.refuse(error);
         }
         self.news.store(true, Ordering::Release);
-        let changes = conn.total_changes();
         let ok = operation.run(&Tx::alone(conn, &self.context));
         if !ok {
             // Its own error is its answer; the connection may be in any state.
@@ -267,7 +270,7 @@ impl Writer {
             *seat = None;
             return;
         }
-        match self.commit(conn, changes) {
+        match self.commit(conn) {
             Outcome::Committed => {}
             Outcome::Refused(error) => operation.refuse(error),
             Outcome::Unknown(error) => {
@@ -285,22 +288,21 @@ impl Writer {
     }
 
     /// What was applied is made durable before the COMMIT says so. If that fails,
-    /// nothing of the group has happened. `changes`: how many there were at its start.
-    fn finish(&self, tx: &Tx<'_>, changes: u64) -> Outcome {
+    /// nothing of the group has happened.
+    fn finish(&self, tx: &Tx<'_>) -> Outcome {
         if tx.sync() {
-            return self.commit(tx.conn, changes);
+            return self.commit(tx.conn);
         }
         let _ = tx.conn.execute_batch("ROLLBACK");
         Outcome::FellApart
     }
 
-    fn commit(&self, conn: &Connection, changes: u64) -> Outcome {
+    fn commit(&self, conn: &Connection) -> Outcome {
         if conn.is_autocommit() {
             return Outcome::FellApart;
         }
         let in_doubt = self.doubt.load(Ordering::Acquire);
-        let looked = in_doubt && conn.total_changes() == changes;
-        let failed = if looked { write_anything(conn).err() } else { None };
+        let failed = if in_doubt { write_anything(conn).err() } else { None };
         let Some(error) = failed.or_else(|| execute(conn, "COMMIT").err()) else {
             self.doubt.fetch_and(!in_doubt, Ordering::AcqRel);
             return Outcome::Committed;
@@ -343,7 +345,8 @@ impl Writer {
 
     fn connection<'s>(&self, seat: &'s mut Option<Connection>) -> Result<&'s Connection> {
         // A file that cannot be opened for writing is opened by SQLite to be read, without a word and whatever the
-        // reason. That may have been a moment's trouble.
+        // reason. That may have been a moment's trouble. (Of the log and its index nobody says so; the transaction
+        // does not begin, and the connection goes then.)
         if seat.as_ref().is_some_and(|conn| conn.is_readonly("main").unwrap_or(false)) {
             *seat = None;
         }

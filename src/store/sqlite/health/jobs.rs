@@ -168,9 +168,10 @@ impl Health {
         Ok(last)
     }
 
-    /// Whether a staged file of a job is still to be applied.
+    /// Whether a staged file of a job is still to be applied. If what stands there is
+    /// damaged, it may be.
     pub(crate) fn is_planned(&self, job_id: &str, stage: &str) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM effects WHERE job_id = ?1 AND stage = ?2 AND state = 'planned')";
+        let sql = "SELECT EXISTS (SELECT 1 FROM effects WHERE job_id = ?1 AND stage = ?2 AND state <> 'applied')";
         let mut statement = self.conn.prepare_cached(sql).map_err(sql_error)?;
         statement.query_row([job_id, stage], |row| row.get(0)).map_err(sql_error)
     }

@@ -37,13 +37,18 @@ impl JsonText {
 impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // Looked at as it stands: with a line break in a string it is no JSON, and must not look like some.
-        let raw = RawValue::from_string(self.0.trim().to_owned());
+        let raw = RawValue::from_string(trim(&self.0).to_owned());
         // One object per line is the contract, so line breaks between tokens have to go.
         match raw.and_then(|raw| RawValue::from_string(compact(raw.get()))) {
             Ok(raw) => raw.serialize(serializer),
             Err(_) => serializer.serialize_str(&self.0),
         }
     }
+}
+
+/// Without what JSON may have around it, which is less than what else is called space.
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
 }
 
 /// Checks what holds for every payload: size, depth, and being an object.
@@ -102,7 +107,7 @@ pub(crate) fn meaning_key(text: &str) -> serde_json::Result<String> {
         return Err(serde::de::Error::custom(format_args!("is nested deeper than {MAX_JSON_DEPTH} levels")));
     }
     let mut canonical = String::with_capacity(text.len());
-    write_canonical(text.trim(), &mut canonical)?;
+    write_canonical(trim(text), &mut canonical)?;
     Ok(format!("{DEFAULT_KEY}{}", &sha256_hex(canonical.as_bytes())[..32]))
 }
 
@@ -170,10 +175,10 @@ fn for_each_outside_strings(text: &str, mut visit: impl FnMut(u8)) {
 /// The same JSON on one line.
 fn compact(text: &str) -> String {
     if !text.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
-        return text.trim().to_owned();
+        return trim(text).to_owned();
     }
     // A line break inside a string is always escaped, so raw ones are between tokens.
-    text.trim().replace(['\n', '\r'], " ")
+    trim(text).replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]
@@ -182,6 +187,15 @@ mod properties;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Space that JSON does not know makes it no JSON.
+    #[test]
+    fn stored_text_that_only_looks_like_json_is_shown_as_text() {
+        let shown = |text: &str| serde_json::to_string(&JsonText(text.to_owned())).unwrap();
+        assert_eq!(shown(" \r\n{\n}\t"), "{ }");
+        assert_eq!(shown("\u{a0}{}"), "\"\u{a0}{}\"");
+        assert_eq!(shown("{}\u{b}"), r#""{}\u000b""#);
+    }
 
     #[test]
     fn the_depth_limit_is_exact_and_brackets_in_strings_do_not_count() {

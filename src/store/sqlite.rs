@@ -127,9 +127,8 @@ impl SqliteStore {
         let root = schema::root(&conn).map_err(at)?;
         let readers = Arc::new(Readers::new(path.clone(), busy_timeout));
         let (reopen_path, beside) = (path.clone(), Arc::downgrade(&readers));
-        let reopen = move || {
-            // Whatever was wrong may be wrong with theirs, too.
-            if let Some(readers) = beside.upgrade() {
+        let reopen = move |all: bool| {
+            if let Some(readers) = beside.upgrade().filter(|_| all) {
                 readers.forget();
             }
             let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;

@@ -53,8 +53,9 @@ const GROUP_SIZE: usize = 1024;
 /// How long a group waits for callers who are likely to come.
 const GATHER: Duration = Duration::from_micros(100);
 
-/// Opens the writer's connection; called again after a failed COMMIT.
-pub(super) type Opener = Box<dyn Fn() -> Result<Connection> + Send + Sync>;
+/// Opens the writer's connection; called again after a failed COMMIT, and when the one
+/// that is there can only read. Then (`true`) the trouble may be with all of the process.
+pub(super) type Opener = Box<dyn Fn(bool) -> Result<Connection> + Send + Sync>;
 
 pub(super) struct Writer {
     open: Opener,
@@ -67,13 +68,25 @@ pub(super) struct Writer {
     news: AtomicBool,
     /// A COMMIT has failed, and nothing was written since: what it was about may come back.
     doubt: AtomicBool,
+    /// The last connection could only read.
+    only_read: AtomicBool,
     log: Option<Mutex<LogBound>>,
 }
 
 impl Writer {
     pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
         let (line, seat, news) = (Mutex::default(), Mutex::new(Some(conn)), AtomicBool::new(false));
-        Self { open, context, line, seat, wake, news, doubt: AtomicBool::new(false), log: None }
+        Self {
+            open,
+            context,
+            line,
+            seat,
+            wake,
+            news,
+            doubt: AtomicBool::new(false),
+            only_read: AtomicBool::new(false),
+            log: None,
+        }
     }
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
@@ -147,6 +160,7 @@ impl Writer {
             Outcome::Refused(error) => {
                 if error.kind() == ErrorKind::ReadOnly {
                     *seat = None;
+                    self.only_read.store(true, Ordering::Release);
                 }
                 // Nothing was run, or nothing of it has happened. When it did not
                 // even begin, those who came before this try hear why; who came
@@ -349,9 +363,10 @@ impl Writer {
         // does not begin, and the connection goes then.)
         if seat.as_ref().is_some_and(|conn| conn.is_readonly("main").unwrap_or(false)) {
             *seat = None;
+            self.only_read.store(true, Ordering::Release);
         }
         if seat.is_none() {
-            *seat = Some((self.open)()?);
+            *seat = Some((self.open)(self.only_read.swap(false, Ordering::AcqRel))?);
         }
         Ok(seat.as_ref().expect("opened above"))
     }

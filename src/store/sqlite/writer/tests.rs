@@ -14,8 +14,8 @@ fn writer(folder: &std::path::Path, patience: Duration) -> (Writer, Connection) 
 
 fn writer_with_clock(folder: &std::path::Path, patience: Duration, clock: Arc<dyn Clock>) -> (Writer, Connection) {
     let path = folder.join("jobq.db");
-    let open = move || connection::open(&path, connection::Role::Writer, true, patience);
-    let conn = open().unwrap();
+    let open = move |_: bool| connection::open(&path, connection::Role::Writer, true, patience);
+    let conn = open(false).unwrap();
     prepare(&conn, &folder.join("jobq.db"), true, patience).unwrap();
     let other = Connection::open(folder.join("jobq.db")).unwrap();
     let context = Context { clock, types: JobTypes::new() };

@@ -25,9 +25,6 @@ impl fmt::Display for Test {
     }
 }
 
-/// What CI tries: one of each kind.
-pub const SHORT: &[&str] = &["sync of a staged file", "token: complete", "active keys are unique", "payload hash"];
-
 const fn test(program: &'static str, name: &'static str) -> Test {
     Test { program, features: "bundled", name }
 }

@@ -11,6 +11,7 @@
 mod aftermath;
 mod by_hand;
 mod cases;
+mod census;
 mod child;
 mod damage;
 mod errors;

@@ -28,6 +28,8 @@ pub struct Trial {
     pub cuts: usize,
     /// Not the work is cut, but this many recoveries after cuts of each recording.
     pub recoveries: usize,
+    /// With fewer cuts than this, less is proved than is claimed.
+    pub least: u64,
 }
 
 impl Trial {
@@ -146,6 +148,7 @@ impl Run<'_> {
     fn ended(self) -> Report {
         let Self { trial, mut report, seen: Seen { writes, flushes, notes, troubled }, .. } = self;
         report.told.extend([("writes", writes), ("flushes", flushes), ("notes", notes)]);
+        report.at_least(trial.least, report.fired, "cuts");
         if trial.is_control() {
             report.told.push(("found", troubled));
             if troubled == 0 {

@@ -65,7 +65,7 @@ impl<'s> Torment<'s> {
     }
 
     /// Until the producers have ended. False if they never do.
-    pub fn run(mut self, report: &mut Report) -> bool {
+    pub fn run(&mut self, report: &mut Report) -> bool {
         let ended = loop {
             self.rest();
             if let Some(trouble) = self.deserter() {
@@ -92,6 +92,10 @@ impl<'s> Torment<'s> {
         }
         report.told.extend([("kills", self.kills), ("stops", self.stops)]);
         ended
+    }
+
+    pub fn kills(&self) -> u64 {
+        self.kills
     }
 
     /// From one blow to the next; whoever has been stopped long enough goes on.

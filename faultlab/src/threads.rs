@@ -38,7 +38,7 @@ impl Run {
         let pid = worker.pid(PATIENCE).ok_or("the worker does not start")?;
         let id = thread_of(pid, thread)?;
         let mut tracer = Tracer::attached(id, fault, &log)?;
-        enqueued(&case.world);
+        case.promise(enqueued(&case.world));
         let ran = worker.end(PATIENCE);
         tracer.end();
         case.ended(&ran);

@@ -5,7 +5,8 @@
 //! ```text
 //! 3 enqueuers   batches of jobs, one batch at a time; asked, then acknowledged
 //! 2 committers  counters in JSON files, counted up by both, each with two jobs
-//! 3 workers     two threads each; every handler notes that it has begun
+//! 3 workers     two threads each; every handler notes that it has begun, and that
+//!               of jobs without files (also those in lanes) that it has ended
 //! torment       SIGKILL, or SIGSTOP and later SIGCONT, to whomever the seed says;
 //!               who is killed starts again
 //! verdict       when everybody has ended: the ledger beside the queue and the disk
@@ -22,6 +23,7 @@
 //! lease, and than the wait for a database that is locked by whoever is stopped.
 
 mod hands;
+mod lanes;
 mod ledger;
 mod plan;
 mod torment;

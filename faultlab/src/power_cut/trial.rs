@@ -64,8 +64,8 @@ struct Seen {
     writes: u64,
     flushes: u64,
     notes: u64,
-    /// Cuts after which something was wrong.
-    troubled: u64,
+    /// Cuts after which something was lost: a control is to show that, and no other trouble.
+    lossy: u64,
 }
 
 struct Recording {
@@ -135,7 +135,7 @@ impl Run<'_> {
             match answer.and_then(|answer| answer) {
                 Ok(found) => {
                     self.report.fired += 1;
-                    self.seen.troubled += u64::from(!found.is_empty());
+                    self.seen.lossy += u64::from(found.iter().any(|(kind, _)| *kind == Trouble::Lost));
                     // What a control has lost is what it is for.
                     let real = found.iter().filter(|_| !is_control);
                     real.for_each(|(kind, what)| self.report.trouble(*kind, at(what)));
@@ -146,12 +146,12 @@ impl Run<'_> {
     }
 
     fn ended(self) -> Report {
-        let Self { trial, mut report, seen: Seen { writes, flushes, notes, troubled }, .. } = self;
+        let Self { trial, mut report, seen: Seen { writes, flushes, notes, lossy }, .. } = self;
         report.told.extend([("writes", writes), ("flushes", flushes), ("notes", notes)]);
         report.at_least(trial.least, report.fired, "cuts");
         if trial.is_control() {
-            report.told.push(("found", troubled));
-            if troubled == 0 {
+            report.told.push(("found", lossy));
+            if lossy == 0 {
                 report.trouble(Trouble::Wrong, "nothing is lost without it, so that nothing is lost proves nothing");
             }
         }

@@ -16,7 +16,6 @@ mod check;
 mod cuts;
 mod disk;
 mod filesystem;
-mod leftovers;
 mod notes;
 mod processes;
 mod record;
@@ -55,7 +54,6 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         skipped("power cuts", &why);
         return Vec::new();
     }
-    leftovers::sweep();
     let here: Vec<Kind> = [Kind::Ext4, Kind::Xfs, Kind::Btrfs].into_iter().filter(|kind| is_here(*kind)).collect();
     let mut reports = proofs(lab, &here);
     reports.extend(controls(lab, &here));

@@ -9,8 +9,9 @@ use super::disk::{self, Act, Image};
 use super::filesystem::Kind;
 use super::notes::Recorded;
 use super::record::{Kept, Work};
-use super::{Role, check, leftovers, processes, record};
+use super::{Role, check, processes, record};
 use crate::cases::each;
+use crate::place;
 use crate::report::{Report, Trouble};
 
 /// Steps that each of the workload's clients takes.
@@ -34,7 +35,7 @@ pub struct Trial {
 
 impl Trial {
     pub fn run(&self, seed: u64) -> Report {
-        let folder = leftovers::new_folder();
+        let folder = place::new_folder();
         let report = Report::new(&self.name, seed);
         let mut run = Run { trial: self, report, random: Rng::with_seed(seed), seen: Seen::default() };
         for number in 0..self.recordings {

@@ -21,6 +21,8 @@ pub struct Case<'s> {
     /// What was there each time a process had died.
     snapshots: Vec<Snapshot>,
     said: Vec<Said>,
+    /// What others were told: nobody asks for it again.
+    promised: Vec<Said>,
     pub troubles: Vec<(Trouble, String)>,
     /// Errors may make a file be written again, and cost attempts.
     pub with_errors: bool,
@@ -32,19 +34,26 @@ impl<'s> Case<'s> {
     pub fn new(scenario: &'s Scenario) -> Self {
         let world = World::empty();
         (scenario.prepare)(&world);
+        let promised = Snapshot::take(&world, &BTreeMap::new()).promises(scenario);
         Self {
             world,
             scenario,
             runs: BTreeMap::new(),
             snapshots: Vec::new(),
             said: Vec::new(),
+            promised,
             troubles: Vec::new(),
             with_errors: false,
             racy: false,
         }
     }
 
-    /// A process has ended: whatever it was told is there.
+    /// These jobs were accepted, by whoever it was.
+    pub fn promise(&mut self, ids: impl IntoIterator<Item = String>) {
+        self.promised.extend(ids.into_iter().map(Said::Stored));
+    }
+
+    /// A process has ended: whatever it was told is there, and whatever others were.
     pub fn ended(&mut self, ran: &Ran) {
         for id in ran.runs() {
             *self.runs.entry(id.clone()).or_default() += 1;
@@ -53,7 +62,7 @@ impl<'s> Case<'s> {
             self.troubles.push((Trouble::Wrong, format!("a panic: {}", ran.stderr)));
         }
         let snapshot = Snapshot::take(&self.world, &self.runs);
-        snapshot.check(self.scenario, &ran.said, &mut self.troubles);
+        snapshot.check(self.scenario, self.promised.iter().chain(&ran.said), &mut self.troubles);
         self.snapshots.push(snapshot);
         self.said.extend(ran.said.iter().cloned());
     }

@@ -9,6 +9,7 @@
 //! nothing stands there twice, so that a word that is hit is the one that counts.
 
 mod build;
+mod effect_row;
 mod hand;
 mod hurt;
 mod truth;
@@ -60,7 +61,7 @@ pub fn run(lab: &Lab) -> Vec<Report> {
 
 fn report(name: &str, part: Part, cases: &[u64], world: &World, seed: u64) -> Report {
     let mut report = Report::new(name, seed);
-    let (mut harmless, mut doctor) = (0, 0);
+    let (mut harmless, mut doctor, mut impatient, mut misled) = (0, 0, 0, 0);
     let answers = cases::each(cases, |number| attempt(part, world, seed.wrapping_mul(1_000_003).wrapping_add(*number)));
     for (number, answer) in cases.iter().zip(answers) {
         report.sites += 1;
@@ -69,11 +70,13 @@ fn report(name: &str, part: Part, cases: &[u64], world: &World, seed: u64) -> Re
         report.fired += u64::from(real);
         harmless += u64::from(verdict.harmless);
         doctor += u64::from(verdict.doctor);
+        impatient += u64::from(verdict.impatient);
+        misled += u64::from(verdict.misled);
         for (kind, at) in verdict.troubles {
             report.trouble(kind, format!("case {number}: {at}"));
         }
     }
-    report.told.extend([("harmless", harmless), ("only_doctor", doctor)]);
+    report.told.extend([("harmless", harmless), ("only_doctor", doctor), ("impatient", impatient), ("misled", misled)]);
     report
 }
 

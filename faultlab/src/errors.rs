@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::kill::{again_if_missed, command, heard, shape, steady};
+use crate::census::{Census, shape, steady};
+use crate::kill::{again_if_missed, command, heard};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Ran, Said};
 use crate::scenarios::{ALL, Scenario, WORKER};
@@ -15,6 +16,8 @@ use crate::threads::{self, Run, THREADS};
 /// Cases of a scenario at most, chosen by the seed.
 const SHORT: usize = 45;
 const FULL: usize = 250;
+/// Cases of all scenarios in the full form. With fewer, something is no longer looked at.
+const LEAST: u64 = 1_500;
 
 /// Processor time that is far more than any of this takes, in milliseconds: who
 /// needs as much tries again without waiting.
@@ -36,7 +39,8 @@ pub fn run(lab: &Lab) -> Vec<Report> {
     let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
     let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
     reports.extend(threads.map(|thread| thread_of(thread, lab)));
-    reports.push(Report::total("errors", lab.seed, &reports));
+    let least = if lab.short || !lab.only.is_empty() { 0 } else { LEAST };
+    reports.push(Report::total("errors", lab, least, &reports));
     reports
 }
 
@@ -67,11 +71,11 @@ fn several(
     mut report: Report,
     lab: &Lab,
     at_once: usize,
-    census: Result<(usize, Vec<Call>), String>,
+    census: Result<Census, String>,
     attempt: impl Fn(&Call, At, usize, &Ends) -> Answer + Sync,
 ) -> Report {
-    let (calls, sites) = match census {
-        Ok(sites) => sites,
+    let Census { sites, dropped, calls } = match census {
+        Ok(census) => census,
         Err(why) => {
             report.trouble(Trouble::Wrong, why);
             return report.printed();
@@ -84,7 +88,8 @@ fn several(
     faults.truncate(if lab.short { SHORT } else { FULL });
     let answers = cases::several(at_once, &faults, |(site, at)| again_if_missed(|| attempt(site, *at, calls, &ends)));
     let count = |ends: &AtomicU64| ends.load(Ordering::Relaxed);
-    report.told = vec![("of", all), ("refused", count(&ends.refused)), ("gave_up", count(&ends.gave_up))];
+    report.told =
+        vec![("of", all), ("dropped", dropped), ("refused", count(&ends.refused)), ("gave_up", count(&ends.gave_up))];
     let names: Vec<String> = faults.iter().map(|(site, at)| format!("{at:?} {}", site.line)).collect();
     report.take(&names, answers);
     report.printed()
@@ -98,7 +103,7 @@ fn faults(call: Call) -> impl Iterator<Item = (Call, At)> {
 
 /// How many calls there are in all, and those below the root: what changes
 /// something, and what opens a file.
-fn census(scenario: &Scenario) -> Result<(usize, Vec<Call>), String> {
+fn census(scenario: &Scenario) -> Result<Census, String> {
     let most = AtomicUsize::new(0);
     let there = steady(4, |_| {
         let mut case = Case::new(scenario);
@@ -117,7 +122,7 @@ fn census(scenario: &Scenario) -> Result<(usize, Vec<Call>), String> {
             troubles => Err(format!("without any fault: {troubles:?}")),
         }
     })?;
-    Ok((most.into_inner(), there))
+    Ok(Census { calls: most.into_inner(), ..there })
 }
 
 fn failing(scenario: &Scenario, (site, at): (&Call, At), calls: usize, ends: &Ends) -> Answer {

@@ -1,6 +1,5 @@
 //! Killed at every call that changes a file.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
+use crate::census::{Census, shape, steady};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Heard, Ran};
 use crate::scenarios::{ALL, Scenario, WORKER};
@@ -17,6 +17,9 @@ use crate::threads::{self, THREADS};
 /// How long a process may take that does a few milliseconds' work.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Sites of all scenarios. With fewer, something is no longer looked at.
+const LEAST: u64 = 600;
+
 pub fn run(lab: &Lab) -> Vec<Report> {
     let mut reports: Vec<Report> = ALL
         .iter()
@@ -25,15 +28,15 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         .collect();
     let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
     reports.extend(threads.map(|thread| thread_of(thread, lab)));
-    reports.push(Report::total("kill", lab.seed, &reports));
+    reports.push(Report::total("kill", lab, if lab.only.is_empty() { LEAST } else { 0 }, &reports));
     reports
 }
 
 /// A real worker, killed when one of its threads is about to make a call.
 fn thread_of(thread: &str, lab: &Lab) -> Report {
     let mut report = Report::new(format!("kill worker {thread}"), lab.seed);
-    let sites = match threads::census(thread) {
-        Ok((_, sites)) => sites,
+    let Census { sites, dropped, .. } = match threads::census(thread) {
+        Ok(census) => census,
         Err(why) => {
             report.trouble(Trouble::Wrong, why);
             return report.printed();
@@ -48,14 +51,15 @@ fn thread_of(thread: &str, lab: &Lab) -> Report {
             (last && strace::was_killed(run.ran.status), case.finish())
         })
     });
+    report.told.push(("dropped", dropped));
     report.take(sites.iter().map(|site| &site.line), answers);
     report.printed()
 }
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
     let mut report = Report::new(format!("kill {}", scenario.name), lab.seed);
-    let sites = match census(scenario) {
-        Ok(sites) => sites,
+    let Census { sites, dropped, .. } = match census(scenario) {
+        Ok(census) => census,
         Err(why) => {
             report.trouble(Trouble::Wrong, why);
             return report.printed();
@@ -68,6 +72,7 @@ fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
             (fired, case.finish())
         })
     });
+    report.told.push(("dropped", dropped));
     report.take(sites.iter().map(|site| &site.line), answers);
     report.printed()
 }
@@ -90,7 +95,7 @@ pub fn again_if_missed(mut attempt: impl FnMut() -> Answer) -> Answer {
 
 /// The calls of a scenario that change a file, when nothing goes wrong. All threads
 /// are watched in one run, to see that a single one changes files.
-pub fn census(scenario: &Scenario) -> Result<Vec<Call>, String> {
+pub fn census(scenario: &Scenario) -> Result<Census, String> {
     steady(8, |number| {
         let mut case = Case::new(scenario);
         let sites = census_of(&mut case, scenario.name, if number == 0 { &["-f"] } else { &[] })?;
@@ -100,20 +105,6 @@ pub fn census(scenario: &Scenario) -> Result<Vec<Call>, String> {
             troubles => Err(format!("without any fault: {troubles:?}")),
         }
     })
-}
-
-/// Of several runs, side by side as those with faults are, what is the same in all
-/// of them: names of owners are random, and with them who is looked at first; and a
-/// file that was written a moment ago is read once more.
-pub fn steady(runs: usize, census: impl Fn(usize) -> Result<Vec<Call>, String> + Sync) -> Result<Vec<Call>, String> {
-    let numbers: Vec<usize> = (0..runs).collect();
-    let mut runs = cases::each(&numbers, |number| census(*number));
-    let mut common = runs.pop().expect("at least one run")??;
-    for run in runs {
-        let run: HashSet<_> = run??.into_iter().map(|call| (call.nth, shape(&call.line))).collect();
-        common.retain(|call| run.contains(&(call.nth, shape(&call.line))));
-    }
-    Ok(common)
 }
 
 pub fn census_of(case: &mut Case<'_>, deed: &str, threads: &[&str]) -> Result<Vec<Call>, String> {
@@ -146,17 +137,4 @@ pub fn command(deed: &str, root: &Path) -> Command {
 
 pub fn heard(command: Command) -> Ran {
     Heard::start(command).end(PATIENCE)
-}
-
-/// A call without what differs from run to run: numbers, random names, answers.
-pub fn shape(line: &str) -> String {
-    let asked = line.rsplit_once(" = ").map_or(line, |(asked, _)| asked);
-    let words = asked.split_inclusive(|letter: char| !letter.is_alphanumeric());
-    let is_random = |word: &str| {
-        let letters = word.trim_end_matches(|letter: char| !letter.is_alphanumeric());
-        // A name of ours in capital letters, or one for a temporary folder.
-        let long = letters.len() >= 10 && letters.bytes().all(|letter| letter.is_ascii_uppercase());
-        long || letters.len() == 6 || letters.contains(|letter: char| letter.is_ascii_digit())
-    };
-    words.map(|word| if is_random(word) { "#" } else { word }).collect()
 }

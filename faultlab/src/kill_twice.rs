@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::kill::{again_if_missed, census, census_of, killed_at, shape, steady};
+use crate::census::{Census, shape, steady};
+use crate::kill::{again_if_missed, census, census_of, killed_at};
 use crate::report::{Report, Trouble};
 use crate::scenarios::{ALL, Scenario};
 use crate::strace::Call;
@@ -22,21 +23,21 @@ const FULL: usize = 250;
 pub fn run(lab: &Lab) -> Vec<Report> {
     let wanted = ALL.iter().filter(|scenario| scenario.name.contains(&lab.only));
     let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
-    reports.push(Report::total("kill-twice", lab.seed, &reports));
+    reports.push(Report::total("kill-twice", lab, 0, &reports));
     reports
 }
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
     let mut report = Report::new(format!("kill-twice {}", scenario.name), lab.seed);
     let mut random = fastrand::Rng::with_seed(lab.seed);
-    let (firsts, mut pairs) = match planned(scenario, lab, &mut random) {
+    let Planned { states, mut pairs, dropped } = match planned(scenario, lab, &mut random) {
         Ok(planned) => planned,
         Err(why) => {
             report.trouble(Trouble::Wrong, why);
             return report.printed();
         }
     };
-    report.told = vec![("states", firsts as u64), ("of", pairs.len() as u64)];
+    report.told = vec![("states", states), ("of", pairs.len() as u64), ("dropped", dropped)];
     random.shuffle(&mut pairs);
     pairs.truncate(if lab.short { SHORT } else { FULL });
     let answers = cases::each(&pairs, |(first, second)| {
@@ -52,9 +53,16 @@ fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
     report.printed()
 }
 
-/// How many first deaths there are, and all pairs of a first and a second.
-fn planned(scenario: &Scenario, lab: &Lab, random: &mut fastrand::Rng) -> Result<(usize, Vec<(Call, Call)>), String> {
-    let mut sites = census(scenario)?;
+struct Planned {
+    /// How many first deaths there are.
+    states: u64,
+    /// All pairs of a first and a second.
+    pairs: Vec<(Call, Call)>,
+    dropped: u64,
+}
+
+fn planned(scenario: &Scenario, lab: &Lab, random: &mut fastrand::Rng) -> Result<Planned, String> {
+    let Census { mut sites, mut dropped, .. } = census(scenario)?;
     random.shuffle(&mut sites);
     if lab.short {
         sites.truncate(SHORT_FIRSTS);
@@ -77,9 +85,10 @@ fn planned(scenario: &Scenario, lab: &Lab, random: &mut fastrand::Rng) -> Result
             killed_at(&mut case, scenario.name, first);
             census_of(&mut case, "recover", &[])
         })?;
-        pairs.extend(recovery.into_iter().map(|second| (first.clone(), second)));
+        dropped += recovery.dropped;
+        pairs.extend(recovery.sites.into_iter().map(|second| (first.clone(), second)));
     }
-    Ok((firsts.len(), pairs))
+    Ok(Planned { states: firsts.len() as u64, pairs, dropped })
 }
 
 /// What a first death has left, without what differs from run to run.

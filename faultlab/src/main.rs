@@ -11,6 +11,7 @@
 mod aftermath;
 mod by_hand;
 mod cases;
+mod census;
 mod child;
 mod damage;
 mod errors;
@@ -18,6 +19,7 @@ mod jobs;
 mod kill;
 mod kill_twice;
 mod mutants;
+mod place;
 mod power_cut;
 mod report;
 mod said;
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         Part::PowerCutProcess => power_cut::process(),
         _ => {}
     }
+    place::sweep();
     let parts = if part == Part::All { PARTS } else { &[part] };
     let reports: Vec<Report> = parts.iter().flat_map(|part| part.run(&lab)).collect();
     for report in reports.iter().filter(|report| !report.is_good()) {

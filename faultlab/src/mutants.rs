@@ -11,7 +11,7 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use self::bench::Bench;
+use self::bench::{Bench, Caught};
 use self::table::{MUTANTS, Mutant, Test};
 use crate::Lab;
 use crate::report::{Report, Trouble};
@@ -38,18 +38,25 @@ pub fn run(lab: &Lab) -> Vec<Report> {
     }
     let chosen: Vec<&Mutant> = MUTANTS.iter().filter(|mutant| mutant.name.contains(&lab.only)).collect();
     report.sites = chosen.len() as u64;
-    let mut survived = 0;
+    let (mut survived, mut hanging) = (0, 0);
     let tests: BTreeSet<Test> = chosen.iter().map(|mutant| mutant.test).collect();
     for test in tests {
         // A test that is red anyway notices nothing.
-        if let Err(problem) = bench.is_green(test) {
-            report.trouble(Trouble::Wrong, format!("{test} is red before anything is changed: {problem}"));
-            continue;
-        }
+        let green = match bench.is_green(test) {
+            Ok(took) => took,
+            Err(problem) => {
+                report.trouble(Trouble::Wrong, format!("{test} is red before anything is changed: {problem}"));
+                continue;
+            }
+        };
         for mutant in chosen.iter().filter(|mutant| mutant.test == test) {
-            match bench.caught(mutant) {
-                Ok(true) => println!("mutant {}: caught by {test}", mutant.name),
-                Ok(false) => {
+            match bench.caught(mutant, green) {
+                Ok(Caught::Red) => println!("mutant {}: caught by {test}", mutant.name),
+                Ok(Caught::Hanging) => {
+                    hanging += 1;
+                    println!("mutant {}: caught by hanging, by {test}", mutant.name);
+                }
+                Ok(Caught::Survived) => {
                     survived += 1;
                     println!("mutant {}: SURVIVED {test}", mutant.name);
                     report.trouble(Trouble::Wrong, format!("{} survived {test}", mutant.name));
@@ -62,6 +69,6 @@ pub fn run(lab: &Lab) -> Vec<Report> {
             report.fired += 1;
         }
     }
-    report.told.push(("survived", survived));
+    report.told.extend([("survived", survived), ("hanging", hanging)]);
     vec![report.printed()]
 }

@@ -16,7 +16,6 @@ mod check;
 mod cuts;
 mod disk;
 mod filesystem;
-mod leftovers;
 mod notes;
 mod processes;
 mod record;
@@ -55,7 +54,6 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         skipped("power cuts", &why);
         return Vec::new();
     }
-    leftovers::sweep();
     let here: Vec<Kind> = [Kind::Ext4, Kind::Xfs, Kind::Btrfs].into_iter().filter(|kind| is_here(*kind)).collect();
     let mut reports = proofs(lab, &here);
     reports.extend(controls(lab, &here));
@@ -67,19 +65,19 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     let program = std::env::current_exe().expect("a program knows itself");
     let mut trials = Vec::new();
     for kind in here {
-        let (recordings, cuts) = match (kind, lab.short) {
-            (Kind::Ext4, false) => (6, 1_080),
-            (_, false) => (2, 120),
-            (Kind::Ext4, true) => (2, 120),
-            (_, true) => (1, 10),
+        let (recordings, cuts, least) = match (kind, lab.short) {
+            (Kind::Ext4, false) => (6, 1_080, 1_000),
+            (_, false) => (2, 120, 0),
+            (Kind::Ext4, true) => (2, 120, 0),
+            (_, true) => (1, 10, 0),
         };
         let name = format!("power-cut: {}", kind.name());
         let program = program.clone();
-        trials.push(Trial { name, kind: *kind, program, without: "", recordings, cuts, recoveries: 0 });
+        trials.push(Trial { name, kind: *kind, program, without: "", recordings, cuts, recoveries: 0, least });
     }
     let name = "power-cut: ext4, recovery".to_owned();
     let (cuts, recoveries) = if lab.short { (20, 2) } else { (200, 20) };
-    trials.push(Trial { name, kind: Kind::Ext4, program, without: "", recordings: 1, cuts, recoveries });
+    trials.push(Trial { name, kind: Kind::Ext4, program, without: "", recordings: 1, cuts, recoveries, least: 0 });
     tried(lab, trials)
 }
 
@@ -109,7 +107,7 @@ fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     };
     let trials = wanted.into_iter().map(|(without, kind, cuts)| {
         let name = control(without, kind);
-        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts, recoveries: 0 }
+        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts, recoveries: 0, least: 0 }
     });
     tried(lab, trials)
 }

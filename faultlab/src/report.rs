@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::time::Instant;
 
+use crate::Lab;
+
 /// What may be wrong after a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -76,9 +78,16 @@ impl Report {
         }
     }
 
-    /// The sum of others, in a line of its own.
-    pub fn total(name: &str, seed: u64, reports: &[Self]) -> Self {
-        let mut total = Self::new(format!("{name} TOTAL"), seed);
+    /// Less than this proves less than is claimed.
+    pub fn at_least(&mut self, least: u64, count: u64, what: &str) {
+        if count < least {
+            self.trouble(Trouble::Wrong, format!("only {count} {what}, and there are to be {least} at least"));
+        }
+    }
+
+    /// The sum of others, in a line of its own; `least` faults are to have happened.
+    pub fn total(name: &str, lab: &Lab, least: u64, reports: &[Self]) -> Self {
+        let mut total = Self::new(format!("{name} TOTAL"), lab.seed);
         for report in reports {
             total.started = total.started.min(report.started);
             total.sites += report.sites;
@@ -92,6 +101,7 @@ impl Report {
             total.counted.extend(report.troubles.iter().map(|(kind, _)| *kind));
             total.counted.extend(&report.counted);
         }
+        total.at_least(least, total.fired, "faults");
         total.printed()
     }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use rusqlite::Connection;
 
+use crate::jobs;
 use crate::report::Trouble;
 use crate::said::Said;
 use crate::scenarios::Scenario;
@@ -48,8 +49,22 @@ impl Snapshot {
         Self { rows, tree, inodes, runs: runs.clone() }
     }
 
+    /// What was accepted and decided before anything went wrong, but for what is to go.
+    pub fn promises(&self, scenario: &Scenario) -> Vec<Said> {
+        let gone: Vec<String> = (scenario.gone)().iter().map(|name| jobs::id(name)).collect();
+        let stay = self.rows.iter().filter(|(id, _)| !gone.contains(id));
+        stay.flat_map(|(id, row)| [Some(Said::Stored(id.clone())), row.decided.then(|| Said::Decided(id.clone()))])
+            .flatten()
+            .collect()
+    }
+
     /// Everything that was acknowledged is on record, and no file is half of something.
-    pub fn check(&self, scenario: &Scenario, said: &[Said], troubles: &mut Vec<(Trouble, String)>) {
+    pub fn check<'s>(
+        &self,
+        scenario: &Scenario,
+        said: impl IntoIterator<Item = &'s Said>,
+        troubles: &mut Vec<(Trouble, String)>,
+    ) {
         for said in said {
             if !self.bears_out(said) {
                 troubles.push((Trouble::Lost, format!("{said:?}, but there is {:?}", self.rows)));

@@ -5,7 +5,8 @@
 //! ```text
 //! 3 enqueuers   batches of jobs, one batch at a time; asked, then acknowledged
 //! 2 committers  counters in JSON files, counted up by both, each with two jobs
-//! 3 workers     two threads each; every handler notes that it has begun
+//! 3 workers     two threads each; every handler notes that it has begun, and that
+//!               of jobs without files (also those in lanes) that it has ended
 //! torment       SIGKILL, or SIGSTOP and later SIGCONT, to whomever the seed says;
 //!               who is killed starts again
 //! verdict       when everybody has ended: the ledger beside the queue and the disk
@@ -22,6 +23,7 @@
 //! lease, and than the wait for a database that is locked by whoever is stopped.
 
 mod hands;
+mod lanes;
 mod ledger;
 mod plan;
 mod torment;
@@ -54,6 +56,9 @@ const SHORT: Pace = Pace { interval: 50..500, victims: 1, kills: 0, patience: Du
 /// jobs there are to be, producers go on until there were as many kills.
 const FULL: Pace = Pace { interval: 50..200, victims: 3, kills: 5_000, patience: Duration::from_secs(900) };
 
+/// What the full form is to have of them, however it is paced.
+const LEAST_KILLS: u64 = 5_000;
+
 pub fn run(lab: &Lab, jobs: Option<u64>, kills: Option<u64>) -> Vec<Report> {
     if !"soak".contains(&lab.only) {
         return Vec::new();
@@ -68,7 +73,11 @@ pub fn run(lab: &Lab, jobs: Option<u64>, kills: Option<u64>) -> Vec<Report> {
     let pace = Pace { kills: kills.unwrap_or(pace.kills), ..pace };
     let soak = Soak { folder: world.outside(""), seed: lab.seed, jobs };
     let mut report = Report::new("soak", lab.seed);
-    let tormented = Torment::new(&soak, pace).run(&mut report);
+    let mut torment = Torment::new(&soak, pace);
+    let tormented = torment.run(&mut report);
+    if !lab.short && kills.is_none() {
+        report.at_least(LEAST_KILLS, torment.kills(), "kills");
+    }
     // Whoever has not ended leaves work undone, which says nothing.
     if tormented && torment::drained(&soak, &mut report) {
         verdict::judge(&soak, &world, &mut report);

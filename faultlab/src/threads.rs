@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use crate::aftermath::Case;
+use crate::census::Census;
 use crate::kill::{PATIENCE, command};
 use crate::said::{Heard, Ran};
 use crate::scenarios::{WORKER, enqueued};
@@ -37,7 +38,7 @@ impl Run {
         let pid = worker.pid(PATIENCE).ok_or("the worker does not start")?;
         let id = thread_of(pid, thread)?;
         let mut tracer = Tracer::attached(id, fault, &log)?;
-        enqueued(&case.world);
+        case.promise(enqueued(&case.world));
         let ran = worker.end(PATIENCE);
         tracer.end();
         case.ended(&ran);
@@ -48,8 +49,8 @@ impl Run {
 
 /// What a thread changes for the jobs. What differs from run to run, by who is
 /// first, is left out: a call's number counts if it was there in each of three.
-pub fn census(thread: &str) -> Result<(usize, Vec<Call>), String> {
-    let mut common: Option<(usize, Vec<Call>)> = None;
+pub fn census(thread: &str) -> Result<Census, String> {
+    let (mut runs, mut calls) = (Vec::new(), 0);
     for _ in 0..3 {
         let mut case = Case::new(&WORKER);
         case.racy = true;
@@ -62,19 +63,18 @@ pub fn census(thread: &str) -> Result<(usize, Vec<Call>), String> {
         if !troubles.is_empty() {
             return Err(format!("without any fault: {troubles:?}"));
         }
-        let count = made.len();
+        calls = made.len().max(calls);
         let here = |call: &Call| call.changes() && call.line.contains(root.to_str().unwrap());
-        let mut sites: Vec<Call> = made.into_iter().filter(here).collect();
-        if let Some((_, before)) = &common {
-            let mut last: HashMap<&str, usize> = HashMap::new();
-            for call in before {
-                last.insert(&call.name, call.nth);
-            }
-            sites.retain(|call| last.get(call.name.as_str()).is_some_and(|nth| call.nth <= *nth));
-        }
-        common = Some((count, sites));
+        runs.push(made.into_iter().filter(here).collect::<Vec<Call>>());
     }
-    Ok(common.expect("three runs"))
+    let fullest = runs.iter().map(Vec::len).max().expect("three runs");
+    let mut sites = runs.pop().expect("three runs");
+    for run in &runs {
+        let last: HashMap<&str, usize> = run.iter().map(|call| (call.name.as_str(), call.nth)).collect();
+        sites.retain(|call| last.get(call.name.as_str()).is_some_and(|nth| call.nth <= *nth));
+    }
+    let dropped = (fullest - sites.len()) as u64;
+    Ok(Census { sites, dropped, calls })
 }
 
 /// A thread of the worker, once it is there.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use jobq::{Queue, QueueOptions};
 use rusqlite::Connection;
 
+use crate::place;
+
 /// Files with their contents, and folders (by a `/` at their end).
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
@@ -14,12 +16,9 @@ pub struct World {
 }
 
 impl World {
-    /// An empty root. In memory where that can be had: what a killed process has
-    /// written is there without any sync, on every filesystem.
+    /// An empty root.
     pub fn empty() -> Self {
-        let base = Path::new("/dev/shm");
-        let base = if base.is_dir() { base.to_owned() } else { std::env::temp_dir() };
-        let world = Self { folder: tempfile::Builder::new().prefix("faultlab-").tempdir_in(base).unwrap() };
+        let world = Self { folder: place::new_folder() };
         std::fs::create_dir(world.root()).unwrap();
         world
     }

@@ -4,8 +4,9 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobq::{
     Context, ErrorKind, Handler, HandlerError, Outcome, QueueOptions, Registry, Shutdown, Worker, WorkerEvent,
@@ -22,9 +23,13 @@ pub const SAID: &str = "said";
 /// What notes have run.
 pub const RAN: &str = "ran";
 
+/// There if it could not go on and was told to stop.
+pub const IMPATIENT: &str = "impatient";
+
 /// A worker does not end while the database fails: it keeps what it has to tell, and
-/// says what is wrong. It is told to stop by whoever reads that, and then once more,
-/// as one presses Ctrl-C again.
+/// says what is wrong. It is told to stop by whoever reads that and sees it last for
+/// so long, and then once more, as one presses Ctrl-C again. One that says nothing is
+/// let alone.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
 pub fn of_these_arguments() -> Option<ExitCode> {
@@ -58,23 +63,45 @@ fn find(folder: &Path) -> jobq::Result<()> {
     let queue = QueueOptions::in_folder(folder.join("root")).types(registry.types()).open()?;
     let options = WorkerOptions { drain: true, concurrency: 2, ..WorkerOptions::default() };
     let shutdown = Shutdown::new();
-    let impatient = shutdown.clone();
-    std::thread::spawn(move || {
-        for _ in 0..2 {
-            std::thread::sleep(PATIENCE);
-            impatient.request();
-        }
-    });
+    let (tell, troubles) = channel();
+    let (reader, impatient) = (shutdown.clone(), folder.join(IMPATIENT));
+    std::thread::spawn(move || read(&troubles, &reader, &impatient));
     let trouble = Arc::new(Mutex::new(None));
     let told = Arc::clone(&trouble);
-    let worker = Worker::new(Arc::new(queue), registry, options)?.observed_by(move |event| {
-        if let WorkerEvent::Trouble { error, .. } = event {
+    let worker = Worker::new(Arc::new(queue), registry, options)?.observed_by(move |event| match event {
+        WorkerEvent::Trouble { error, .. } => {
             *told.lock().unwrap() = Some(error.clone());
+            let _ = tell.send(true);
         }
+        WorkerEvent::TroubleOver => drop(tell.send(false)),
+        _ => {}
     });
     worker.run(&shutdown)?;
     let said = trouble.lock().unwrap().take();
     said.map_or(Ok(()), |error| Err(jobq::Error::new(ErrorKind::Corrupt, error)))
+}
+
+/// Hears when trouble begins and when it is over, and stops a worker that stays in it.
+fn read(troubles: &Receiver<bool>, shutdown: &Shutdown, impatient: &Path) {
+    while let Ok(begun) = troubles.recv() {
+        if begun && lasts(troubles) {
+            std::fs::write(impatient, "").unwrap();
+            shutdown.request();
+            std::thread::sleep(PATIENCE);
+            return shutdown.request();
+        }
+    }
+}
+
+fn lasts(troubles: &Receiver<bool>) -> bool {
+    let since = Instant::now();
+    loop {
+        match troubles.recv_timeout(PATIENCE.saturating_sub(since.elapsed())) {
+            Ok(true) => {}
+            Ok(false) | Err(RecvTimeoutError::Disconnected) => return false,
+            Err(RecvTimeoutError::Timeout) => return true,
+        }
+    }
 }
 
 pub fn registry(folder: &Path) -> Registry {

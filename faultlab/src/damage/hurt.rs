@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 
+use super::effect_row::EffectRow;
 use super::truth::{self, Asked, Stand, What};
 use crate::world::walk;
 
@@ -23,10 +24,10 @@ pub enum Part {
     Plan,
 }
 
-/// What has been done, in words, and to which job, where that is certain.
+/// What has been done, in words, and to which jobs, where that is certain.
 pub struct Harm {
     pub what: String,
-    pub victim: Option<String>,
+    pub victims: Vec<String>,
     /// Something is other than it was.
     pub real: bool,
 }
@@ -41,7 +42,7 @@ impl Part {
             Self::Stage => {
                 let staged = staged(&own);
                 let (file, victim) = random.choice(staged).expect("something is staged");
-                Harm { victim: Some(victim), ..anywhere(&file, 16, 0, random) }
+                Harm { victims: vec![victim], ..anywhere(&file, 16, 0, random) }
             }
             Self::Payload => {
                 let all = truth::all();
@@ -53,22 +54,58 @@ impl Part {
                     What::Note => vec![format!("{{\"key\":\"{}\"", asked.id)],
                     What::Write { .. } => unreachable!("a commit is not pending"),
                 };
-                Harm { victim: Some(asked.id.clone()), ..aimed(&own.join("jobq.db"), words, random) }
+                Harm { victims: vec![asked.id.clone()], ..aimed(&own.join("jobq.db"), words, random) }
             }
             Self::Plan => {
                 let all = truth::all();
                 let decided = all.iter().filter(|asked| matches!(asked.stand, Stand::Decided | Stand::Accepted));
                 let asked = random.choice(decided.collect::<Vec<_>>()).expect("there are some");
-                let mut words = vec![asked.id.clone()];
-                for (path, content) in asked.changes() {
-                    words.push(path.to_owned());
-                    words.extend(content.map(|content| jobq::sha256_hex(content.as_bytes())));
-                }
-                let word = random.choice(words).expect("it has an id");
-                aimed(&own.join("jobq.db"), vec![word], random)
+                let harm = if random.bool() { words_of(asked, &own, random) } else { row_of(asked, &own, random) };
+                // What a job is to queue stands in the plan of that job, and so it is with a commit.
+                let commit = |other: &&Asked| matches!(other.what, What::Write { .. }) && other.id < asked.id;
+                let planner = match asked.stand {
+                    Stand::Accepted => all.iter().rev().find(commit).map(|commit| commit.id.clone()),
+                    _ => asked.is_follow_up().then(truth::leader),
+                };
+                let victims = std::iter::once(asked.id.clone()).chain(planner).collect();
+                Harm { victims, ..harm }
             }
         }
     }
+}
+
+/// What names a job and its files, wherever that stands.
+fn words_of(asked: &Asked, own: &Path, random: &mut Rng) -> Harm {
+    let mut words = vec![asked.id.clone()];
+    for (path, content) in asked.changes() {
+        words.push(path.to_owned());
+        words.extend(content.map(|content| jobq::sha256_hex(content.as_bytes())));
+    }
+    let word = random.choice(words).expect("it has an id");
+    aimed(&own.join("jobq.db"), vec![word], random)
+}
+
+/// What a plan consists of besides: what it is to find, whether it is done, and what
+/// SQLite notes of its columns.
+const PARTS_OF_A_ROW: [&str; 5] = ["state", "header", "stage", "precondition", "observed"];
+
+fn row_of(asked: &Asked, own: &Path, random: &mut Rng) -> Harm {
+    let file = own.join("jobq.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let part = random.choice(PARTS_OF_A_ROW).expect("there are some");
+    let rows = asked.changes().into_iter().filter_map(|(path, _)| EffectRow::find(&bytes, path, &asked.id));
+    let places = random.choice(rows.collect::<Vec<_>>()).map_or(0..0, |row| match part {
+        "header" => row.header,
+        column => row.column(column),
+    });
+    let Some(byte) = random.choice(places.collect::<Vec<_>>()) else {
+        return Harm { what: "nothing to aim at".to_owned(), victims: Vec::new(), real: false };
+    };
+    let bit = random.u32(..8);
+    bytes[byte] ^= 1 << bit;
+    std::fs::write(&file, &bytes).unwrap();
+    let what = format!("bit {bit} of byte {byte} flipped, in {part} of an effect of {}", asked.id);
+    Harm { what, victims: Vec::new(), real: true }
 }
 
 /// Staged files, and the jobs they are for.
@@ -115,7 +152,7 @@ fn anywhere(file: &Path, block: usize, header: usize, random: &mut Rng) -> Harm 
     };
     std::fs::write(file, &bytes).unwrap();
     let name = file.file_name().unwrap().display();
-    Harm { what: format!("{name}: {what}"), victim: None, real: bytes != before }
+    Harm { what: format!("{name}: {what}"), victims: Vec::new(), real: bytes != before }
 }
 
 /// A bit of one of these words, wherever one of them stands.
@@ -130,7 +167,7 @@ fn aimed(file: &Path, mut words: Vec<String>, random: &mut Rng) -> Harm {
         bytes[byte] ^= 1 << bit;
         std::fs::write(file, &bytes).unwrap();
         let what = format!("bit {bit} of byte {byte} flipped, in {word:?} at {place}");
-        return Harm { what, victim: None, real: true };
+        return Harm { what, victims: Vec::new(), real: true };
     }
-    Harm { what: "nothing to aim at".to_owned(), victim: None, real: false }
+    Harm { what: "nothing to aim at".to_owned(), victims: Vec::new(), real: false }
 }

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::hand::{RAN, SAID};
+use super::hand::{IMPATIENT, RAN, SAID};
 use super::hurt::{Harm, Part};
 use super::truth::{self, Asked, Stand, What};
 use crate::report::Trouble;
@@ -30,12 +30,17 @@ use crate::world::walk;
 
 /// What a case came to.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is counted by itself")]
 pub struct Verdict {
     pub troubles: Vec<(Trouble, String)>,
     /// All is as if nothing had been damaged.
     pub harmless: bool,
     /// Only the database's own check tells of it.
     pub doctor: bool,
+    /// Whoever came upon it could not go on, and was told to stop.
+    pub impatient: bool,
+    /// Others than the victim have felt it, and were told.
+    pub misled: bool,
 }
 
 /// A job as the database has it, as far as it can be read.
@@ -69,6 +74,7 @@ pub fn judge(folder: &Path, part: Part, harm: &Harm) -> Verdict {
     let right = case.files(folder, &all) & case.runs(folder, &all);
     case.events(&database);
     case.neighbours(&all);
+    case.verdict.impatient = folder.join(IMPATIENT).exists();
     case.verdict.harmless = right && all.iter().all(|asked| case.is_completed(asked));
     case.verdict
 }
@@ -189,22 +195,41 @@ impl Case<'_> {
     }
 
     /// Where it is certain whom the damage is done to, he is the only one who
-    /// feels it, and it is said.
+    /// feels it, and it is said. (What is said of a plan, or that it is carried out
+    /// all the same, is seen by its files.)
     fn neighbours(&mut self, all: &[Asked]) {
-        let Some(victim) = self.harm.victim.clone().filter(|_| self.harm.real) else { return };
+        let victims = self.harm.victims.clone();
+        if victims.is_empty() || !self.harm.real {
+            return;
+        }
+        let mut wrong = Vec::new();
         for asked in all {
-            let Kept { status, error } = match self.kept.get(&asked.id) {
-                Some(kept) => Kept { status: kept.status.clone(), error: kept.error.clone() },
-                None => Kept { status: "not there".to_owned(), error: String::new() },
-            };
+            let (status, error) =
+                self.kept.get(&asked.id).map_or(("not there", ""), |kept| (&kept.status, &kept.error));
             // What waits on a commit that cannot be applied waits on; what a job was to queue is not queued.
             let waits = asked.stand == Stand::Accepted && status == "pending";
-            let waits = waits || (asked.is_follow_up() && victim == truth::leader() && status == "not there");
-            let expected = if asked.id == victim { status == "failed" } else { status == "completed" || waits };
-            let word = if self.part == Part::Payload { "payload_damaged" } else { "damaged" };
-            if !expected || (asked.id == victim && !error.contains(word)) {
-                self.trouble(Trouble::Wrong, format!("{} is {status}: {error:?} (damaged: {victim})", asked.id));
+            let waits = waits || (asked.is_follow_up() && victims.contains(&truth::leader()) && status == "not there");
+            let good = match self.part {
+                _ if !victims.contains(&asked.id) => status == "completed" || waits,
+                // Not every bit of a plan counts, and a file that is not as planned has a word of its own.
+                Part::Plan => true,
+                Part::Payload => status == "failed" && error.contains("payload_damaged"),
+                _ => status == "failed" && error.contains("damaged"),
+            };
+            // A name is also what SQLite finds rows by. Where one is looked for and not found,
+            // all that can be said is that the database is damaged, at the least by its own check.
+            let unfound = status == "not there" || error.contains("plan_damaged");
+            let misled = self.part == Part::Plan && (!self.said.is_empty() || (!self.sound && unfound));
+            self.verdict.misled |= !good && misled;
+            if !good && !misled {
+                wrong.push(format!("{} is {status}: {error:?}", asked.id));
             }
+        }
+        if !wrong.is_empty() {
+            self.trouble(
+                Trouble::Wrong,
+                format!("{} jobs feel it, and not {victims:?} alone: {}", wrong.len(), wrong[0]),
+            );
         }
     }
 }

@@ -1,13 +1,33 @@
 //! A copy of the sources, and a test that is run in it.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use super::table::{Mutant, Test};
 
-/// A test that hangs because of the change has noticed it.
+/// Who takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// What came of a test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    Green(Duration),
+    Red,
+    /// It did not end, and was ended.
+    Hung,
+}
+
+/// What a test has made of a change.
+pub enum Caught {
+    Red,
+    /// It never ends, and without the change it was done in far less time.
+    Hanging,
+    Survived,
+}
 
 pub struct Bench {
     /// Always the same place: the same crate for cargo, of which only what has changed is built again.
@@ -44,19 +64,29 @@ impl Bench {
         }
     }
 
-    pub fn is_green(&self, test: Test) -> Result<(), String> {
+    /// How long the test takes, which is green.
+    pub fn is_green(&self, test: Test) -> Result<Duration, String> {
         self.build(test)?;
-        if self.passes(test) { Ok(()) } else { Err("it fails".to_owned()) }
+        match self.run(test) {
+            Ran::Green(took) => Ok(took),
+            Ran::Red => Err("it fails".to_owned()),
+            Ran::Hung => Err(format!("it does not end within {PATIENCE:?}")),
+        }
     }
 
-    /// Whether the test notices the change.
-    pub fn caught(&self, mutant: &Mutant) -> Result<bool, String> {
+    /// Whether the test, which takes so long by itself, notices the change.
+    pub fn caught(&self, mutant: &Mutant, green: Duration) -> Result<Caught, String> {
         self.fits(mutant)?;
         let (path, text) = (self.root().join(mutant.file), self.read(mutant.file));
         std::fs::write(&path, text.replacen(mutant.from, mutant.to, 1)).unwrap();
-        let answer = self.build(mutant.test).map(|()| !self.passes(mutant.test));
+        let ran = self.build(mutant.test).map(|()| self.run(mutant.test));
         std::fs::write(&path, text).unwrap();
-        answer
+        match ran? {
+            Ran::Green(_) => Ok(Caught::Survived),
+            Ran::Red => Ok(Caught::Red),
+            Ran::Hung if green < PATIENCE / 3 => Ok(Caught::Hanging),
+            Ran::Hung => Err(format!("not done within {PATIENCE:?}, but it took {green:?} before: that says nothing")),
+        }
     }
 
     fn cargo(&self, test: Test, more: &[&str]) -> Command {
@@ -75,19 +105,22 @@ impl Bench {
         if status.success() { Ok(()) } else { Err(format!("does not compile: {}", String::from_utf8_lossy(&stderr))) }
     }
 
-    fn passes(&self, test: Test) -> bool {
+    fn run(&self, test: Test) -> Ran {
         let mut command = self.cargo(test, &["--", test.name]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // In a group of its own: the test itself is a child of cargo's, and has children.
+        let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
-            if let Some(status) = child.try_wait().unwrap() {
-                return status.success();
+            match child.try_wait().unwrap() {
+                Some(status) if status.success() => return Ran::Green(start.elapsed()),
+                Some(_) => return Ran::Red,
+                None => std::thread::sleep(Duration::from_millis(20)),
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
-        let _ = child.kill();
+        // Its leader has not been waited for, so that no other group can have the number.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         let _ = child.wait();
-        false
+        Ran::Hung
     }
 }
 

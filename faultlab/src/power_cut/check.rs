@@ -104,8 +104,14 @@ fn disk_agrees(ledger: &Ledger, before: &Recovered, root: &Path, found: &mut Fou
             continue;
         }
         let ever = actual.is_none() || history.iter().any(|(_, sha256)| *sha256 == actual.as_deref());
-        let kind = if ever { Lost } else { Wrong };
-        found.push((kind, format!("after the cut {path} holds {actual:?}, and the database says {applied:?}")));
+        let words = format!("after the cut {path} holds {actual:?}, and the database says {applied:?}");
+        // What was completed, and is not there, is lost whatever else is there.
+        if ever || applied.is_some() {
+            found.push((Lost, words.clone()));
+        }
+        if !ever {
+            found.push((Wrong, words));
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use super::disk::{self, Act, Image};
 use super::filesystem::Kind;
 use super::notes::Recorded;
 use super::record::{Kept, Work};
-use super::{Role, check, leftovers, processes, record};
+use super::{Role, check, processes, record};
 use crate::cases::each;
+use crate::place;
 use crate::report::{Report, Trouble};
 
 /// Steps that each of the workload's clients takes.
@@ -28,11 +29,13 @@ pub struct Trial {
     pub cuts: usize,
     /// Not the work is cut, but this many recoveries after cuts of each recording.
     pub recoveries: usize,
+    /// With fewer cuts than this, less is proved than is claimed.
+    pub least: u64,
 }
 
 impl Trial {
     pub fn run(&self, seed: u64) -> Report {
-        let folder = leftovers::new_folder();
+        let folder = place::new_folder();
         let report = Report::new(&self.name, seed);
         let mut run = Run { trial: self, report, random: Rng::with_seed(seed), seen: Seen::default() };
         for number in 0..self.recordings {
@@ -62,8 +65,8 @@ struct Seen {
     writes: u64,
     flushes: u64,
     notes: u64,
-    /// Cuts after which something was wrong.
-    troubled: u64,
+    /// Cuts after which something was lost: a control is to show that, and no other trouble.
+    lossy: u64,
 }
 
 struct Recording {
@@ -133,7 +136,7 @@ impl Run<'_> {
             match answer.and_then(|answer| answer) {
                 Ok(found) => {
                     self.report.fired += 1;
-                    self.seen.troubled += u64::from(!found.is_empty());
+                    self.seen.lossy += u64::from(found.iter().any(|(kind, _)| *kind == Trouble::Lost));
                     // What a control has lost is what it is for.
                     let real = found.iter().filter(|_| !is_control);
                     real.for_each(|(kind, what)| self.report.trouble(*kind, at(what)));
@@ -144,11 +147,12 @@ impl Run<'_> {
     }
 
     fn ended(self) -> Report {
-        let Self { trial, mut report, seen: Seen { writes, flushes, notes, troubled }, .. } = self;
+        let Self { trial, mut report, seen: Seen { writes, flushes, notes, lossy }, .. } = self;
         report.told.extend([("writes", writes), ("flushes", flushes), ("notes", notes)]);
+        report.at_least(trial.least, report.fired, "cuts");
         if trial.is_control() {
-            report.told.push(("found", troubled));
-            if troubled == 0 {
+            report.told.push(("found", lossy));
+            if lossy == 0 {
                 report.trouble(Trouble::Wrong, "nothing is lost without it, so that nothing is lost proves nothing");
             }
         }

@@ -14,12 +14,12 @@ use crate::jobs::{self, Found, file, note_with_next};
 use crate::said::{Said, Speaker};
 use crate::world::World;
 
-/// The jobs are queued by another process when the worker waits for some.
+/// The jobs are queued by another process when the worker waits for some: whatever
+/// becomes of the worker, they have been accepted and nobody asks for them again.
 pub const WORKER: Scenario = Scenario {
     name: "worker",
     prepare: |world| drop(jobs::options(&world.root()).create(true).open().unwrap()),
     deed,
-    again: enqueue,
     notes: &["note-1", "next-note-1"],
     files: &["file-1", "file-2"],
     ..NOTHING
@@ -32,12 +32,11 @@ const MOST_TROUBLES: u32 = 3;
 /// So is one that takes too long; it must end by itself, however bad things are.
 const LONGEST: Duration = Duration::from_secs(20);
 
-pub fn enqueue(queue: &Queue) -> jobq::Result<()> {
-    queue.enqueue_many([note_with_next("note-1"), file("file-1"), file("file-2")]).map(drop)
-}
-
-pub fn enqueued(world: &World) {
-    enqueue(&jobs::options(&world.root()).recover(false).open().unwrap()).unwrap();
+/// Queues them, and returns their ids.
+pub fn enqueued(world: &World) -> Vec<String> {
+    let queue = jobs::options(&world.root()).recover(false).open().unwrap();
+    let jobs = queue.enqueue_many([note_with_next("note-1"), file("file-1"), file("file-2")]).unwrap();
+    jobs.into_iter().map(|job| job.id).collect()
 }
 
 fn deed(child: &Child) -> Deed {

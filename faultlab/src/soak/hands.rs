@@ -12,7 +12,7 @@ use jobq::{
 };
 
 use super::Soak;
-use super::ledger::{self, Committed, ENOUGH, Enqueued, Ledger, RAN, TROUBLES};
+use super::ledger::{self, Committed, ENDED, ENOUGH, Enqueued, Ledger, RAN, TROUBLES};
 use super::plan::{COMMITTERS, Count, ENQUEUERS, Item, MILESTONE, Note};
 
 /// The first argument of such a process.
@@ -170,7 +170,7 @@ fn registry(soak: &Soak) -> Registry {
         .with(Noted { handler: DeleteFileHandler, ran })
 }
 
-/// Its line in the ledger is all it does.
+/// Its lines in the ledger, one when it begins and one when it ends, are all it does.
 struct Noting {
     ran: Arc<Ledger>,
     soak: Soak,
@@ -181,14 +181,14 @@ impl Handler for Noting {
 
     fn run(&self, ctx: &Context, note: Note) -> Result<Outcome, HandlerError> {
         self.ran.note(&format!("{} {}", note.key, ctx.attempt()));
-        if let Some((path, value)) = note.counted {
-            let text = std::fs::read_to_string(ctx.root().join(&path)).unwrap_or_default();
-            if text.trim().parse::<u64>().is_ok_and(|now| now >= value) {
-                return Ok(Outcome::done());
+        if let Some((path, value)) = &note.counted {
+            let text = std::fs::read_to_string(ctx.root().join(path)).unwrap_or_default();
+            if !text.trim().parse::<u64>().is_ok_and(|now| now >= *value) {
+                let line = format!("{}: ran when {path} was {text:?}, before the {value} of its commit", note.key);
+                ledger::note(&self.soak, TROUBLES, &line);
             }
-            let line = format!("{}: ran when {path} was {text:?}, before the {value} of its commit", note.key);
-            ledger::note(&self.soak, TROUBLES, &line);
         }
+        self.ran.note(&format!("{} {}{ENDED}", note.key, ctx.attempt()));
         Ok(Outcome::done())
     }
 }

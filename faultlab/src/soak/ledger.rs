@@ -9,6 +9,8 @@ use super::Soak;
 
 /// Of the workers, all in one file, so that its order is the order of things.
 pub const RAN: &str = "ran";
+/// How the line of a handler that has come to its end differs from the one it began with.
+pub const ENDED: &str = " ended";
 /// Anything that must not happen, by whoever it has happened to.
 pub const TROUBLES: &str = "troubles";
 

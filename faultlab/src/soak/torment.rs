@@ -37,6 +37,8 @@ pub struct Torment<'s> {
     started: Instant,
     kills: u64,
     stops: u64,
+    /// Faults that were planned and have found nobody: others get them.
+    owed: u64,
 }
 
 struct Hand {
@@ -61,11 +63,11 @@ impl<'s> Torment<'s> {
         let hand = |role| Hand { role, pid: start(soak, role), state: State::Running };
         let hands = roles.map(hand).collect();
         let random = fastrand::Rng::with_seed(soak.seed);
-        Self { soak, pace, random, hands, started: Instant::now(), kills: 0, stops: 0 }
+        Self { soak, pace, random, hands, started: Instant::now(), kills: 0, stops: 0, owed: 0 }
     }
 
     /// Until the producers have ended. False if they never do.
-    pub fn run(mut self, report: &mut Report) -> bool {
+    pub fn run(&mut self, report: &mut Report) -> bool {
         let ended = loop {
             self.rest();
             if let Some(trouble) = self.deserter() {
@@ -89,9 +91,18 @@ impl<'s> Torment<'s> {
         for hand in self.hands.iter().filter(|hand| hand.state != State::Ended) {
             kill_process(hand.pid, Signal::KILL).unwrap();
             wait(hand.pid, WaitOptions::empty());
+            if self.owed > 0 {
+                self.owed -= 1;
+                self.kills += 1;
+                report.fired += 1;
+            }
         }
         report.told.extend([("kills", self.kills), ("stops", self.stops)]);
         ended
+    }
+
+    pub fn kills(&self) -> u64 {
+        self.kills
     }
 
     /// From one blow to the next; whoever has been stopped long enough goes on.
@@ -134,7 +145,10 @@ impl<'s> Torment<'s> {
         let there = (0..self.hands.len()).filter(|index| self.hands[*index].state != State::Ended);
         let mut victims: Vec<usize> = there.collect();
         self.random.shuffle(&mut victims);
-        victims.truncate(self.pace.victims);
+        victims.truncate(self.pace.victims + usize::try_from(self.owed).unwrap_or(0));
+        let planned = victims.len() as u64;
+        report.sites += planned.saturating_sub(self.owed);
+        self.owed = self.owed.saturating_sub(planned);
         for victim in &victims {
             let stop = self.random.u32(..STOPS) == 0 && self.hands[*victim].state == State::Running;
             let signal = if stop { Signal::STOP } else { Signal::KILL };
@@ -150,11 +164,11 @@ impl<'s> Torment<'s> {
         let hand = &mut self.hands[victim];
         let status = wait(hand.pid, WaitOptions::UNTRACED).expect("it was waited for");
         if status.exit_status() == Some(0) && hand.role != Role::Worker {
-            // It came to its end by itself, a moment before: no fault was planned for nobody.
+            // It came to its end by itself, a moment before.
             hand.state = State::Ended;
+            self.owed += 1;
             return;
         }
-        report.sites += 1;
         if status.stopped() {
             hand.state = State::Stopped(Instant::now() + Duration::from_millis(self.random.u64(STOP)));
             self.stops += 1;

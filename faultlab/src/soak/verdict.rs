@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jobq::ReconcileOptions;
 
 use super::Soak;
-use super::ledger::{self, Committed, Enqueued, RAN};
+use super::lanes::Lanes;
+use super::ledger::{self, Committed, ENDED, Enqueued, RAN};
 use super::plan::{COMMITTERS, Count, ENQUEUERS, Item, Kind};
 use crate::report::{Report, Trouble};
 use crate::world::{Tree, World};
@@ -137,7 +138,8 @@ fn kept(world: &World, report: &mut Report) -> HashMap<String, Kept> {
                 job.decided += 1;
                 job.last = attempt;
             }
-            "worker_lost" | "reclaimed" | "released" | "rescheduled" => job.lost += 1,
+            // One that is lost is told of twice: by `worker_lost`, and when the job is taken back.
+            "reclaimed" | "released" | "rescheduled" => job.lost += 1,
             _ => {}
         }
     }
@@ -170,20 +172,19 @@ fn compare(key: &str, expected: &Expected, kept: &Kept, report: &mut Report) {
 /// What has run, against what should have.
 fn runs(soak: &Soak, truth: &Truth, kept: &HashMap<String, Kept>, report: &mut Report) {
     let mut ran: HashMap<String, Vec<u32>> = HashMap::new();
-    // Of each lane the seqs of its jobs, as they ran; the same one twice running is one.
-    let mut lanes: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    let mut lanes = Lanes::default();
     for line in ledger::read(soak, RAN) {
-        let known = line.split_once(' ').and_then(|(key, attempt)| Some((key, attempt.parse().ok()?)));
+        let (began, has_ended) = line.strip_suffix(ENDED).map_or((&*line, false), |began| (began, true));
+        let known = began.split_once(' ').and_then(|(key, attempt)| Some((key, attempt.parse().ok()?)));
         let Some((key, attempt)) = known.filter(|(key, _)| truth.jobs.contains_key(*key)) else {
             report.trouble(Trouble::Wrong, format!("something ran that nobody has asked for: {line:?}"));
             continue;
         };
-        ran.entry(key.to_owned()).or_default().push(attempt);
         if let (Some(lane), Some(job)) = (&truth.jobs[key].lane, kept.get(key)) {
-            let order = lanes.entry(lane).or_default();
-            if order.last() != Some(&job.seq) {
-                order.push(job.seq);
-            }
+            if has_ended { lanes.ended(lane, job.seq, attempt) } else { lanes.began(lane, job.seq, attempt) }
+        }
+        if !has_ended {
+            ran.entry(key.to_owned()).or_default().push(attempt);
         }
     }
     let mut reruns = 0;
@@ -206,10 +207,8 @@ fn runs(soak: &Soak, truth: &Truth, kept: &HashMap<String, Kept>, report: &mut R
             report.trouble(Trouble::Wrong, format!("{key}: attempt {} decided and never ran", job.last));
         }
     }
-    for (lane, order) in lanes {
-        if let Some((before, after)) = order.iter().zip(&order[1..]).find(|(before, after)| before >= after) {
-            report.trouble(Trouble::Wrong, format!("{lane}: seq {after} ran after {before}"));
-        }
+    for trouble in lanes.troubles {
+        report.trouble(Trouble::Wrong, trouble);
     }
     report.told.push(("reruns", reruns));
 }

@@ -43,7 +43,9 @@ pub fn of_these_arguments() -> Option<ExitCode> {
     let done = match step.parse() {
         Ok(step) => build::step(&folder, step),
         Err(_) => {
-            let said = find(&folder).err().map_or(String::new(), |error| format!("{:?}: {error}", error.kind()));
+            let log = log_into(&folder);
+            let said = find(&folder).err().map(|error| format!("{:?}: {error}", error.kind()));
+            let said = said.or_else(|| said_of_the_database(&log)).unwrap_or_default();
             std::fs::write(folder.join(SAID), said).unwrap();
             Ok(())
         }
@@ -55,6 +57,21 @@ pub fn of_these_arguments() -> Option<ExitCode> {
             Some(ExitCode::FAILURE)
         }
     }
+}
+
+/// What is not an error of whoever asked is in the log, for the one who runs the process.
+fn log_into(folder: &Path) -> PathBuf {
+    let log = folder.join("log");
+    let file = std::fs::File::create(&log).unwrap();
+    let most = tracing::Level::WARN;
+    tracing_subscriber::fmt().with_max_level(most).with_ansi(false).with_writer(Mutex::new(file)).init();
+    log
+}
+
+/// What it says of one job tells nothing of others.
+fn said_of_the_database(log: &Path) -> Option<String> {
+    let log = std::fs::read_to_string(log).unwrap();
+    log.lines().find(|line| line.contains("the database is damaged")).map(str::to_owned)
 }
 
 /// Opens the queue and does all there is to do.

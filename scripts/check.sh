@@ -84,6 +84,4 @@ step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
 step cargo run --quiet --example custom_handler
 step cargo run --quiet --example requirements
 # That they run, not how fast: so nothing has to be built once more for speed.
-for bench in commit core reconcile worker; do
-    step cargo bench --profile dev --bench "$bench" -- --short
-done
+step cargo bench --profile dev --bench speed -- --short

@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::Sizes;
+use crate::table::{Goal, Table};
 
-pub fn run(sizes: &Sizes) {
+pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
     if Command::new("sqlite3").arg("--version").output().is_err() {
         println!("jobq enqueue as a process: SKIPPED, there is no sqlite3 program to compare with");
         return;
@@ -24,22 +25,15 @@ pub fn run(sizes: &Sizes) {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for n in 0..sizes.processes {
         let payload = format!("{{\"n\":{n}}}");
-        ours.push(seconds(&mut at(&["enqueue", "noop", &payload], jobq)));
+        ours.push(milliseconds(&mut at(&["enqueue", "noop", &payload], jobq)));
         let insert = format!("PRAGMA synchronous = FULL; INSERT INTO jobs VALUES ('{n}', 'noop', '{payload}')");
-        plain.push(seconds(&mut at(&["plain.db", &insert], "sqlite3")));
+        plain.push(milliseconds(&mut at(&["plain.db", &insert], "sqlite3")));
     }
-    let (ours, plain) = (crate::table::median(&ours) * 1e3, crate::table::median(&plain) * 1e3);
-    let verdict = if ours <= 4.0 * plain { "" } else { "  above the goal" };
-    println!(
-        "{:<44} {ours:>12.2} {plain:>12.2} {:>7.2} {:>7}{verdict}",
-        "jobq enqueue, exec to exit (ms)",
-        ours / plain,
-        "<= 4"
-    );
+    table.ratio("jobq enqueue, exec to exit; sqlite3", "ms", &ours, &plain, Goal::AtMost(2.0));
 }
 
-fn seconds(command: &mut Command) -> f64 {
+fn milliseconds(command: &mut Command) -> f64 {
     let start = Instant::now();
     assert!(command.status().unwrap().success());
-    start.elapsed().as_secs_f64()
+    start.elapsed().as_secs_f64() * 1e3
 }

@@ -1,13 +1,4 @@
-//! Speed and memory of the reconciler beside bare loops over the same files in
-//! the same run. Ratios are what counts; absolute figures depend on the machine.
-//!
-//! ```text
-//! cargo bench --bench reconcile             # the whole table, a minute or two
-//! cargo bench --bench reconcile -- --short  # small numbers, to see that it runs
-//! ```
-
-#[path = "../core/table.rs"]
-mod table;
+//! The reconciler beside bare loops over the same files.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -19,34 +10,13 @@ use jobq::{Queue, ReconcileOptions, Reconciled};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
-use table::{line, per_second};
+use crate::Sizes;
+use crate::table::{Goal, Table, per_second};
 
-/// How much of everything.
-struct Sizes {
-    rounds: usize,
-    files: usize,
-    large: usize,
-    large_bytes: usize,
-    many: usize,
-}
-
-const WHOLE: Sizes = Sizes { rounds: 5, files: 100_000, large: 256, large_bytes: 8 << 20, many: 1_000_000 };
-const SHORT: Sizes = Sizes { rounds: 1, files: 500, large: 4, large_bytes: 1 << 20, many: 5_000 };
-
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(at) = args.iter().position(|a| a == "child") {
-        return child(Path::new(&args[at + 1]));
-    }
-    let short = args.iter().any(|a| a == "--short");
-    let sizes = if short { SHORT } else { WHOLE };
-    if short {
-        println!("Short form: it shows that the benchmark runs; its figures and verdicts mean nothing.");
-    }
-    println!("{:<44} {:>12} {:>12} {:>7} {:>7}", "", "jobq", "floor", "ratio", "goal");
-    fast(&sizes);
-    deep(&sizes);
-    memory(&sizes);
+pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
+    fast(sizes, table);
+    deep(sizes, table);
+    memory(sizes, table);
 }
 
 /// A queue whose record says that these files were left as they are.
@@ -78,9 +48,9 @@ fn reconcile(queue: &Queue, deep: bool) -> Reconciled {
     sums
 }
 
-fn fast(sizes: &Sizes) {
+fn fast(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
-    let paths: Vec<String> = (0..sizes.files).map(|n| format!("data/{:03}/file-{n}.json", n % 100)).collect();
+    let paths: Vec<String> = (0..sizes.looked_at).map(|n| format!("data/{:03}/file-{n}.json", n % 100)).collect();
     for path in &paths {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -90,34 +60,35 @@ fn fast(sizes: &Sizes) {
     let whole: Vec<PathBuf> = paths.iter().map(|path| folder.path().join(path)).collect();
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {
-        floor.push(per_second(sizes.files, || {
+        floor.push(per_second(sizes.looked_at, || {
             assert!(whole.iter().all(|path| std::fs::symlink_metadata(path).unwrap().is_file()));
         }));
-        ours.push(per_second(sizes.files, || {
-            assert_eq!(reconcile(&queue, false).checked, sizes.files as u64);
+        ours.push(per_second(sizes.looked_at, || {
+            assert_eq!(reconcile(&queue, false).checked, sizes.looked_at as u64);
         }));
     }
-    line("fast look, beside lstat (files/s)", &ours, &floor, 0.7);
+    let name = format!("fast look at {}; lstat", sizes.looked_at);
+    table.ratio(&name, "files/s", &ours, &floor, Goal::AtLeast(0.7));
 }
 
-fn deep(sizes: &Sizes) {
+fn deep(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
-    let paths: Vec<String> = (0..sizes.large).map(|n| format!("{n}.bin")).collect();
-    let mut content = vec![0; sizes.large_bytes];
+    let paths: Vec<String> = (0..sizes.hashed).map(|n| format!("{n}.bin")).collect();
+    let mut content = vec![0; sizes.hashed_bytes];
     for path in &paths {
         fastrand::fill(&mut content);
         std::fs::write(folder.path().join(path), &content).unwrap();
     }
     let queue = queue_with(folder.path(), &paths, |path| digest(&folder.path().join(path)));
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
-    let megabytes = sizes.large * sizes.large_bytes / 1_000_000;
-    for _ in 0..sizes.rounds.min(3) {
+    let megabytes = sizes.hashed * sizes.hashed_bytes / 1_000_000;
+    for _ in 0..sizes.rounds {
         floor.push(per_second(megabytes, || bare_hashes(folder.path(), &paths)));
         ours.push(per_second(megabytes, || {
             reconcile(&queue, true);
         }));
     }
-    line("deep look, beside bare sha2 (MB/s)", &ours, &floor, 0.8);
+    table.ratio("deep look; bare sha2", "MB/s", &ours, &floor, Goal::AtLeast(0.8));
 }
 
 /// The same files by as many threads, with nothing but read and hash.
@@ -151,7 +122,7 @@ fn digest(path: &Path) -> String {
 }
 
 /// A process of its own, so that its peak is the reconciler's.
-fn memory(sizes: &Sizes) {
+fn memory(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
     let queue = Queue::init(folder.path()).unwrap();
     let conn = Connection::open(queue.database()).unwrap();
@@ -164,14 +135,14 @@ fn memory(sizes: &Sizes) {
     .unwrap();
     drop((conn, queue));
     let program = std::env::current_exe().unwrap();
-    let output = std::process::Command::new(program).arg("child").arg(folder.path()).output().unwrap();
+    let output = std::process::Command::new(program).args(["child", "reconcile"]).arg(folder.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let peak: f64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
-    let verdict = if peak <= 64.0 { "" } else { "  above the goal" };
-    println!("{:<44} {peak:>12.1} {:>28}{verdict}", format!("peak memory for {} effects (MB)", sizes.many), "<= 64");
+    let name = format!("reconcile, peak memory for {} effects", sizes.many);
+    table.alone(&name, "MB", &[peak], Goal::AtMost(64.0));
 }
 
-fn child(root: &Path) {
+pub(crate) fn child(root: &Path) {
     reconcile(&Queue::open(root).unwrap(), false);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

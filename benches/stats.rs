@@ -10,14 +10,14 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::Sizes;
 use crate::ours::Ours;
-use crate::table::median;
+use crate::table::{Goal, Table};
 
 /// More than this many times a count would be felt.
 const GOAL: f64 = 10.0;
 /// Costs are in the rows and not in an index, and 100,000 rows are read for them.
 const GOAL_WITH_COSTS: f64 = 25.0;
 
-pub fn run(sizes: &Sizes) {
+pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
     for (name, spread, costs) in
         [("over two weeks", true, false), ("in the last hour", false, false), ("that tell their costs", true, true)]
     {
@@ -30,17 +30,8 @@ pub fn run(sizes: &Sizes) {
             floor.push(count(&db, sizes.finished));
             ours.push(stats(&db, costs));
         }
-        let ratios: Vec<f64> = ours.iter().zip(&floor).map(|(o, f)| o / f).collect();
-        let goal = if costs { GOAL_WITH_COSTS } else { GOAL };
-        let verdict = if median(&ratios) <= goal { "" } else { "  above the goal" };
-        println!(
-            "{:<44} {:>12.2} {:>12.2} {:>7.2} {:>7}{verdict}",
-            format!("stats, {} jobs {name} (ms)", sizes.finished),
-            median(&ours) * 1e3,
-            median(&floor) * 1e3,
-            median(&ratios),
-            format!("<= {goal}"),
-        );
+        let name = format!("stats, {} jobs {name}; count(*)", sizes.finished);
+        table.ratio(&name, "ms", &ours, &floor, Goal::AtMost(if costs { GOAL_WITH_COSTS } else { GOAL }));
     }
 }
 
@@ -51,7 +42,7 @@ fn count(db: &Path, expected: usize) -> f64 {
     let rows: i64 = conn.query_row("SELECT count(*) FROM jobs", [], |row| row.get(0)).unwrap();
     let took = start.elapsed().as_secs_f64();
     assert_eq!(usize::try_from(rows).unwrap(), expected);
-    took
+    took * 1e3
 }
 
 fn stats(db: &Path, costs: bool) -> f64 {
@@ -63,7 +54,7 @@ fn stats(db: &Path, costs: bool) -> f64 {
     let took = start.elapsed().as_secs_f64();
     assert_eq!((stats.durations.len(), stats.latencies.len(), stats.failed.len()), (4, 4, 4));
     assert_eq!(stats.costs.len(), if costs { 4 } else { 0 });
-    took
+    took * 1e3
 }
 
 /// Finished jobs of four types, one in a hundred failed and one cancelled, past

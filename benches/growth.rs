@@ -8,13 +8,13 @@ use jobq::store::{Failure, Limits, Store as _};
 
 use crate::Sizes;
 use crate::ours::Ours;
-use crate::table::{line, per_second};
+use crate::table::{Goal, Table, per_second};
 
 type Make = fn(&Ours, &Sizes);
 
-pub fn run(sizes: &Sizes) {
+pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
     let piles: [(&str, Make); 8] = [
-        ("finished", finished),
+        (FINISHED, finished),
         ("delayed", delayed),
         ("waiting on one job", waiting),
         ("behind one hold", held),
@@ -39,7 +39,11 @@ pub fn run(sizes: &Sizes) {
                 rates.push(per_second(count, || assert_eq!(ours.drain_of(50, types, &limits), count)));
             }
         }
-        line(&format!("claim + complete, pile: {name} (jobs/s)"), &with, &without, 0.85);
+        let name = format!(
+            "claim + complete beside {} {name}; empty",
+            if name == FINISHED { sizes.finished } else { sizes.pile }
+        );
+        table.ratio(&name, "jobs/s", &with, &without, Goal::AtLeast(0.9));
     }
 }
 
@@ -82,6 +86,7 @@ fn other_type(ours: &Ours, sizes: &Sizes) {
     ours.queue.enqueue_many((0..sizes.pile).map(|n| NewJob::of(&Other { n }))).unwrap();
 }
 
+const FINISHED: &str = "finished";
 const PAUSED: &str = "of a paused type";
 const AT_ITS_LIMIT: &str = "of a type at its limit";
 

@@ -14,7 +14,7 @@ pub(crate) fn make(root: &Path, count: usize) {
     let queue = Queue::init(root).unwrap();
     let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
     let files = Files::open(root, queue.state_folder(), &lock.owner().locked_by).unwrap();
-    let content = crate::bare::content();
+    let content = crate::bare_commit::content();
     let staged: Vec<_> = (0..count)
         .map(|n| {
             let lease = Lease { id: format!("commit-{n}"), seq: 0, token: 1 };

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use crate::Sizes;
 use crate::child::now;
-use crate::{Noop, Sizes, fill, open};
+use crate::drain::{Noop, fill, open};
+use crate::table::{Goal, Table, percentile};
 
-fn start(part: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+pub(crate) fn start(part: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["child", part])
         .arg(folder)
@@ -20,14 +22,14 @@ fn start(part: &str, folder: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
     (child, lines)
 }
 
-fn stop(mut child: Child) {
+pub(crate) fn stop(mut child: Child) {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }
 
 /// From the return of an enqueue to the call of the handler in another process.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a second or so")]
-pub(crate) fn pickup(sizes: &Sizes) {
+pub(crate) fn pickup(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     let (child, mut lines) = start("wait", folder.path());
@@ -42,15 +44,15 @@ pub(crate) fn pickup(sizes: &Sizes) {
         times.push(called.saturating_sub(queued) as f64 / 1e6);
     }
     stop(child);
-    times.sort_by(f64::total_cmp);
-    bounded("pickup by another process, p50", times[times.len() / 2], "ms", 3.0);
-    bounded("pickup by another process, p99", times[times.len() * 99 / 100], "ms", 20.0);
+    table.alone("pickup by another process, p50", "ms", &[percentile(&times, 50)], Goal::AtMost(1.0));
+    table.alone("pickup by another process, p99", "ms", &[percentile(&times, 99)], Goal::AtMost(5.0));
+    plain_sql(sizes, table);
 }
 
 /// The same for a row that is inserted by plain SQL: nobody tells the worker, and
 /// the WAL changes before the commit can be seen.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a second or so")]
-pub(crate) fn plain_sql(sizes: &Sizes) {
+fn plain_sql(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()));
     let (child, mut lines) = start("wait", folder.path());
@@ -69,10 +71,10 @@ pub(crate) fn plain_sql(sizes: &Sizes) {
     }
     stop(child);
     let late = times.iter().filter(|time| **time > 100.0).count();
-    bounded(&format!("plain SQL: of {rows}, later than 100 ms"), late as f64, "rows", 0.0);
+    table.alone(&format!("plain SQL: of {rows}, later than 100 ms"), "rows", &[late as f64], Goal::AtMost(0.0));
 }
 
-pub(crate) fn idle(sizes: &Sizes) {
+pub(crate) fn idle(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     fill(&queue, 1);
@@ -84,7 +86,7 @@ pub(crate) fn idle(sizes: &Sizes) {
     std::thread::sleep(Duration::from_secs(sizes.idle_seconds));
     let spent = cpu(child.id()) - before;
     stop(child);
-    bounded(&format!("idle worker, CPU in {} s", sizes.idle_seconds), spent, "ms", 20.0);
+    table.alone(&format!("idle worker, CPU in {} s", sizes.idle_seconds), "ms", &[spent], Goal::AtMost(10.0));
 }
 
 /// CPU time of all threads so far, in milliseconds.
@@ -97,7 +99,7 @@ fn cpu(pid: u32) -> f64 {
     nanos.sum::<f64>() / 1e6
 }
 
-pub(crate) fn memory(sizes: &Sizes) {
+pub(crate) fn memory(sizes: &Sizes, table: &mut Table) {
     let folder = tempfile::tempdir().unwrap();
     let queue = open(folder.path());
     fill(&queue, sizes.many);
@@ -117,18 +119,12 @@ pub(crate) fn memory(sizes: &Sizes) {
     let half = seen.len() / 2;
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let (early, late) = (most(&seen[..half.max(1)]), most(&seen[half..]));
-    bounded(&format!("resident while draining {} no-ops", sizes.many), early.max(late), "MB", 64.0);
-    bounded("  second half against the first", late / early.max(0.1) * 100.0, "%", 105.0);
+    table.alone(&format!("resident, draining {} no-ops", sizes.many), "MB", &[early.max(late)], Goal::AtMost(40.0));
+    table.alone("  its second half against the first", "%", &[late / early.max(0.1) * 100.0], Goal::AtMost(105.0));
 }
 
 fn resident(pid: u32) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
-    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| kib / 1024.0)
-}
-
-/// A figure that has a bound instead of a floor.
-fn bounded(name: &str, value: f64, unit: &str, bound: f64) {
-    let verdict = if value <= bound { "" } else { "  above the bound" };
-    println!("{name:<44} {value:>12.2} {unit:<12} {:>7} {bound:>7.0}{verdict}", "at most");
+    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kib| kib / 1000.0)
 }

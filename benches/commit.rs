@@ -1,70 +1,42 @@
-//! Speed of commits beside the same steps done bare, on the same disk in the
-//! same run. Ratios are what counts; absolute figures depend on the machine.
-//!
-//! ```text
-//! cargo bench --bench commit             # the whole table, a minute or two
-//! cargo bench --bench commit -- --short  # small numbers, to see that it runs
-//! ```
-
-mod bare;
-#[path = "../core/bare_files.rs"]
-mod bare_files;
-mod left_behind;
-#[path = "../core/table.rs"]
-mod table;
+//! Commits of files and jobs beside the same steps done bare, and roll-forward of
+//! what somebody left behind.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jobq::{NewJob, Queue, QueueOptions};
 
-use table::{line, median, per_second};
+use crate::bare_commit::{self, Bare};
+use crate::table::{Goal, Table, per_second};
+use crate::{Sizes, bare_files, left_behind};
 
-/// How much of everything.
-struct Sizes {
-    rounds: usize,
-    warm_up: usize,
-    commits: usize,
-    left_behind: usize,
-}
-
-const WHOLE: Sizes = Sizes { rounds: 7, warm_up: 500, commits: 1_000, left_behind: 10_000 };
-const SHORT: Sizes = Sizes { rounds: 1, warm_up: 0, commits: 50, left_behind: 100 };
-
-fn main() {
-    let short = std::env::args().any(|a| a == "--short");
-    let sizes = if short { SHORT } else { WHOLE };
-    if short {
-        println!("Short form: it shows that the benchmark runs; its figures and verdicts mean nothing.");
-    }
-    println!("SQLite {}, FULL durability, median of {} rounds\n", rusqlite::version(), sizes.rounds);
-    println!("{:<44} {:>12} {:>12} {:>7} {:>7}", "", "jobq", "floor", "ratio", "goal");
+pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
     // Removed at the end only: ext4 without a journal looks at every inode that was freed in the last minutes before
     // it makes a file, and then that is what is measured.
-    let mut folders = Vec::new();
+    let (warm_up, mut folders) = (sizes.warm_up / 4, Vec::new());
     let (mut floor, mut one, mut eight) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {
         let folder = tempfile::tempdir().unwrap();
-        let bare = bare::Bare::open(&folder.path().join("bare"));
-        bare.commit(0..sizes.warm_up);
-        floor.push(per_second(sizes.commits, || bare.commit(sizes.warm_up..sizes.warm_up + sizes.commits)));
+        let bare = Bare::open(&folder.path().join("bare"));
+        bare.commit(0..warm_up);
+        floor.push(per_second(sizes.commits, || bare.commit(warm_up..warm_up + sizes.commits)));
         for (threads, rates) in [(1, &mut one), (8, &mut eight)] {
             let root = folder.path().join(threads.to_string());
             let queue = open(&root);
-            commit(&queue, 1, 0..sizes.warm_up);
-            let numbers = sizes.warm_up..sizes.warm_up + sizes.commits * threads;
+            commit(&queue, 1, 0..warm_up);
+            let numbers = warm_up..warm_up + sizes.commits * threads;
             rates.push(per_second(sizes.commits * threads, || commit(&queue, threads, numbers)));
         }
         folders.push(folder);
     }
-    line("commit of 1 KiB and a job, 1 thread (per s)", &one, &floor, 0.5);
-    line("commit of 1 KiB and a job, 8 threads to 1", &eight, &one, 2.5);
+    table.ratio("commit of 1 KiB and a job, 1 thread; bare", "per s", &one, &floor, Goal::AtLeast(0.5));
+    table.ratio("commit of 1 KiB and a job, 8 threads; one", "per s", &eight, &one, Goal::AtLeast(3.0));
 
     let (mut bare_time, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds.min(3) {
         let folder = tempfile::tempdir().unwrap();
         bare_time.push(per_second(sizes.left_behind, || {
-            bare_files::write(&folder.path().join("bare"), sizes.left_behind, &bare::content());
+            bare_files::write(&folder.path().join("bare"), sizes.left_behind, &bare_commit::content());
         }));
         let root = folder.path().join("queue");
         left_behind::make(&root, sizes.left_behind);
@@ -74,9 +46,8 @@ fn main() {
         }));
         folders.push(folder);
     }
-    line("roll-forward of commits left behind (per s)", &ours, &bare_time, 1.0 / 3.0);
-    let slower: Vec<f64> = bare_time.iter().zip(&ours).map(|(bare, ours)| bare / ours).collect();
-    println!("{:<44} {:>33.2} {:>7.2}", "  its time, as a multiple of the bare loop's", median(&slower), 3.0);
+    let name = format!("roll-forward of {} commits; bare, 4 threads", sizes.left_behind);
+    table.ratio(&name, "per s", &ours, &bare_time, Goal::AtLeast(1.0 / 3.0));
 }
 
 fn open(root: &Path) -> Queue {
@@ -86,7 +57,7 @@ fn open(root: &Path) -> Queue {
 
 fn commit(queue: &Queue, threads: usize, numbers: std::ops::Range<usize>) {
     let next = AtomicUsize::new(numbers.start);
-    let content = bare::content();
+    let content = bare_commit::content();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jobq::{Context, Handler, HandlerError, Outcome, Registry, Shutdown, Worker, WorkerEvent, WorkerOptions};
 
-use crate::{Noop, drain, open};
+use crate::drain::{Noop, drain, open};
 
 /// Says when it was called.
 struct Stamp;
@@ -25,12 +25,11 @@ pub(crate) fn now() -> u128 {
 }
 
 pub(crate) fn run(args: &[String]) {
-    let queue = open(Path::new(&args[1]));
+    let folder = Path::new(&args[1]);
     match args[0].as_str() {
-        "drain" => {
-            println!("drained {}", drain(&queue, 4));
-        }
+        "drain" => println!("drained {}", drain(&open(folder), 4)),
         "wait" => {
+            let queue = open(folder);
             let worker = Worker::new(Arc::clone(&queue), Registry::new().with(Stamp), WorkerOptions::default());
             let shutdown = Shutdown::new();
             let stop = shutdown.clone();
@@ -46,6 +45,7 @@ pub(crate) fn run(args: &[String]) {
             };
             worker.unwrap().observed_by(ready).run(&shutdown).unwrap();
         }
+        "reconcile" => crate::reconcile::child(folder),
         other => panic!("no such part: {other}"),
     }
 }

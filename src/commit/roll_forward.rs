@@ -105,9 +105,9 @@ impl Queue {
         let step = |lease: &Lease| (lease.clone(), Step::Apply(committer.applier()));
         let answers = match self.store().settle(leases.iter().map(step).collect()) {
             Ok(answers) => answers,
-            // One of them makes the whole transaction fail, maybe only at its COMMIT: each by itself.
+            // One of several makes the whole transaction fail, maybe only at its COMMIT: each by itself.
             // What was durable all the same is then found to be nobody's any more.
-            Err(error) if error.is_about_one() || error.kind() == ErrorKind::OutcomeUnknown => {
+            Err(error) if error.is_about_one() || (leases.len() > 1 && error.kind() == ErrorKind::OutcomeUnknown) => {
                 leases.iter().map(step).map(|(lease, step)| self.store().one(lease, step)).collect()
             }
             Err(error) => {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! connection  opening, pragmas, SQLite's errors in our words
+//! log_writes  a COMMIT's pages in one call
 //! schema      version, creation, migrations
 //! writer      group commit: one transaction, one fsync for all who wait
 //! tx, row     what every verb works with; rows as values
@@ -31,6 +32,7 @@ mod health;
 mod heartbeat;
 mod lease;
 mod limits;
+mod log_writes;
 mod outlook;
 mod owners;
 mod pauses;
@@ -137,8 +139,11 @@ impl SqliteStore {
         };
         Ok(Self {
             root,
-            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake)
-                .bounding(log_of(&path), connection::MOST_LOG),
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake).bounding(
+                log_of(&path),
+                connection::MOST_LOG,
+                writer::log::LOOK,
+            ),
             readers,
         })
     }

@@ -148,8 +148,11 @@ fn while_jobs_come_and_go_the_database_stays_as_large_as_what_is_kept() {
     }
     worker.stop();
     assert_eq!(number("SELECT count(*) FROM effects"), i64::try_from(JOBS).unwrap(), "one for each path");
-    let early = pages[..CYCLES / 4].iter().max().unwrap();
-    assert!(pages.last() <= Some(early), "the file still grows: {pages:?}");
+    let events_of_others = "SELECT count(*) FROM job_events WHERE job_id NOT IN (SELECT id FROM jobs)";
+    assert_eq!(number(events_of_others), 0);
+    // How rows fall into pages differs from run to run, by a few. A leak of thirty bytes per job would be more.
+    let early = *pages[..CYCLES / 4].iter().max().unwrap();
+    assert!(*pages.last().unwrap() <= early + early / 20, "the file still grows: {pages:?}");
     let wal = std::fs::metadata(place.world.root().join(".jobq/jobq.db-wal")).map_or(0, |meta| meta.len());
     assert!(wal <= 64 << 20, "{wal}");
 }

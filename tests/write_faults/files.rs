@@ -90,6 +90,45 @@ fn what_could_not_be_applied_is_rolled_forward_by_the_process_itself() {
     assert_applied_once(&bench, 1);
 }
 
+/// One of several that makes a COMMIT fail must not keep the others waiting. Here it is the disk, for a moment, at each
+/// COMMIT of a start in turn.
+#[test]
+fn what_several_have_left_is_done_although_the_commit_of_all_of_it_fails() {
+    let mut done_at_once = 0;
+    for sync in 1..=4 {
+        let bench = Bench::set_up();
+        let numbers = [sync * 10 + 1, sync * 10 + 2];
+        let path = |number| format!("data/{number}.txt");
+        // Two owners, because one would do its first commit with its second.
+        let owners = numbers.map(|number| (number, bench.queue()));
+        for (number, queue) in &owners {
+            fail(&bench, 2, 2, SQLITE_IOERR_FSYNC);
+            let accepted = queue.commit(|tx| {
+                tx.id(&id(*number))?;
+                tx.write(&path(*number), "new")
+            });
+            assert!(!accepted.unwrap().applied);
+            vfs::heal();
+        }
+        drop(owners);
+        fail(&bench, sync, 1, SQLITE_IOERR_FSYNC);
+        let queue = bench.queue();
+        let is_done = |number| queue.get(&id(number)).unwrap().status == Status::Completed;
+        done_at_once += usize::from(vfs::fired() == 1 && numbers.into_iter().all(is_done));
+        vfs::heal();
+        drop(queue);
+        // Whatever had to be put off is done by the next.
+        let queue = bench.queue();
+        for number in numbers {
+            assert_eq!(queue.get(&id(number)).unwrap().status, Status::Completed);
+            assert_eq!(std::fs::read_to_string(bench.db.with_file_name(path(number))).unwrap(), "new");
+        }
+        assert_eq!(staged(&bench), 0);
+        bench.assert_whole();
+    }
+    assert_eq!(done_at_once, 1);
+}
+
 /// A COMMIT that failed may come back with a restart, until something else is written.
 #[test]
 fn what_stays_unknown_keeps_its_content_while_nothing_is_written() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::log_writes;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Before 3.51.3 a WAL reset could lose committed transactions.
@@ -37,7 +38,11 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let at = |e: rusqlite::Error| sql_error(e).context(format_args!("database {}", path.display()));
-    let conn = Connection::open_with_flags(path, flags).map_err(at)?;
+    let conn = match log_writes::layer().filter(|_| role == Role::Writer) {
+        Some(layer) => Connection::open_with_flags_and_vfs(path, flags, layer),
+        None => Connection::open_with_flags(path, flags),
+    }
+    .map_err(at)?;
     conn.busy_timeout(busy_timeout).map_err(at)?;
     // Until the schema is known to be ours, closing this connection must not
     // change the file, not even by a checkpoint.

@@ -28,7 +28,7 @@
 //!   whatever was open on it, and the next in line leads.
 
 mod line;
-mod log;
+pub(super) mod log;
 
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,9 +90,9 @@ impl Writer {
     }
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
-    /// many bytes.
-    pub(super) fn bounding(self, log: PathBuf, limit: u64) -> Self {
-        Self { log: Some(Mutex::new(LogBound::new(log, limit))), ..self }
+    /// many bytes, and looked at so often.
+    pub(super) fn bounding(self, log: PathBuf, limit: u64, look: Duration) -> Self {
+        Self { log: Some(Mutex::new(LogBound::new(log, limit, look))), ..self }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -130,6 +130,7 @@ impl Writer {
                 line::announce(&led);
                 led = self.run_group();
             }
+            let answered = led.len();
             if self.log_is_long() {
                 // Their work is done; only who leads waits for those who read.
                 line::announce(&led);
@@ -137,7 +138,7 @@ impl Writer {
                 let _ = guarded(|| self.shorten_log());
             }
             // First the next leader, so that it works while the others wake up.
-            lock(&self.line).hand_over();
+            lock(&self.line).hand_over(answered);
             line::announce(&led);
             // What was written is durable by now, whatever happens here.
             let _ = guarded(|| self.wake_others());
@@ -222,7 +223,7 @@ impl Writer {
                 return self.run_carefully(conn, group);
             }
         }
-        lock(&self.line).close_group(group.len());
+        lock(&self.line).close_group();
         // A group that only looked has no news for anybody.
         self.news.fetch_or(conn.total_changes() != changes, Ordering::Release);
         self.finish(&tx)

@@ -23,8 +23,8 @@ pub(super) struct Line {
     /// Of those who join now.
     bell: Arc<Bell>,
     someone_leads: bool,
-    /// How many callers there were at the end of the last group: those it
-    /// answered, who may well come again, and those who already waited.
+    /// How many callers there were when the last group was durable: those it
+    /// answers, who may well come again, and those who wait already.
     callers: usize,
 }
 
@@ -64,9 +64,8 @@ impl Line {
     }
 
     /// From now on, who joins belongs to the next group.
-    pub(super) fn close_group(&mut self, group: usize) {
+    pub(super) fn close_group(&mut self) {
         self.bell = Arc::default();
-        self.callers = group + self.urgent.len() + self.normal.len();
     }
 
     pub(super) fn callers(&self) -> usize {
@@ -74,7 +73,8 @@ impl Line {
     }
 
     /// The seat goes to whoever is first in line, or is left free.
-    pub(super) fn hand_over(&mut self) {
+    pub(super) fn hand_over(&mut self, answered: usize) {
+        self.callers = answered + self.urgent.len() + self.normal.len();
         match self.urgent.front().or_else(|| self.normal.front()) {
             Some(first) => {
                 first.set_phase(LEADS);

@@ -20,21 +20,31 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// who reads for an hour takes a tenth of the writers' time, not all of it.
 const REST: u32 = 9;
 
+/// How often it is looked at. Not after every COMMIT: a file whose times have been asked for gets new ones with
+/// the next write, and then a sync has to write those as well, which takes as long as all the rest of it.
+pub(in crate::store::sqlite) const LOOK: Duration = Duration::from_millis(50);
+
 pub(super) struct LogBound {
     log: PathBuf,
     /// Larger than this, in bytes, it is not left to SQLite.
     limit: u64,
+    look: Duration,
+    looked: Option<Instant>,
     /// A wait was in vain and is not tried again before this.
     pub(super) not_before: Option<Instant>,
 }
 
 impl LogBound {
-    pub(super) fn new(log: PathBuf, limit: u64) -> Self {
-        Self { log, limit, not_before: None }
+    pub(super) fn new(log: PathBuf, limit: u64, look: Duration) -> Self {
+        Self { log, limit, look, looked: None, not_before: None }
     }
 
     /// To be called between transactions.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        if self.looked.is_some_and(|last| now < last + self.look) {
+            return false;
+        }
+        self.looked = Some(now);
         let size = self.log.metadata().map_or(0, |log| log.len());
         size > self.limit && self.not_before.is_none_or(|at| at <= now)
     }
@@ -74,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut bound = LogBound::new(log.clone(), 3);
+        let mut bound = LogBound::new(log.clone(), 3, Duration::ZERO);
         assert!(!bound.is_due(start), "there is none");
         std::fs::write(&log, "abc").unwrap();
         assert!(!bound.is_due(start));
@@ -85,5 +95,17 @@ mod tests {
         assert!(bound.is_due(start + 10 * second));
         bound.rest(true, start + 10 * second, start + 20 * second);
         assert!(bound.is_due(start + 20 * second), "what did not have to be waited for costs nothing");
+    }
+
+    #[test]
+    fn it_is_looked_at_now_and_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let start = Instant::now();
+        let mut bound = LogBound::new(log.clone(), 3, LOOK);
+        assert!(!bound.is_due(start), "there is none");
+        std::fs::write(&log, "abcd").unwrap();
+        assert!(!bound.is_due(start + LOOK - Duration::from_nanos(1)));
+        assert!(bound.is_due(start + LOOK));
     }
 }

@@ -225,7 +225,7 @@ fn readers_that_overlap_without_end_do_not_make_the_log_grow_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let (db, log) = (folder.path().join("jobq.db"), folder.path().join("jobq.db-wal"));
     let (writer, _other) = writer(folder.path(), Duration::from_secs(60));
-    let writer = writer.bounding(log.clone(), 1 << 20);
+    let writer = writer.bounding(log.clone(), 1 << 20, Duration::ZERO);
     let relay = Relay::default();
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -249,7 +249,7 @@ fn readers_that_overlap_without_end_do_not_make_the_log_grow_for_ever() {
 fn a_reader_that_stays_does_not_stop_those_who_write() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, other) = writer(folder.path(), Duration::from_secs(60));
-    let writer = writer.bounding(folder.path().join("jobq.db-wal"), 0);
+    let writer = writer.bounding(folder.path().join("jobq.db-wal"), 0, Duration::ZERO);
     other.execute_batch("BEGIN; SELECT count(*) FROM jobq_meta").unwrap();
     writer.write("first", count).unwrap();
     let rests = || writer.log.as_ref().is_some_and(|log| lock(log).not_before.is_some());

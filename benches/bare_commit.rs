@@ -23,7 +23,7 @@ impl Bare {
         std::fs::create_dir_all(&folder).unwrap();
         let conn = Connection::open(root.join("bare.db")).unwrap();
         conn.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 8000;
              CREATE TABLE jobs (id INTEGER PRIMARY KEY, status TEXT NOT NULL, payload TEXT NOT NULL);
              CREATE INDEX jobs_status ON jobs (status);",
         )

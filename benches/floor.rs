@@ -12,7 +12,7 @@ impl Floor {
         let conn = Connection::open(folder.join("floor.db")).unwrap();
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16000;
-             PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 4000;
+             PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8000;
              CREATE TABLE jobs (
                  id TEXT PRIMARY KEY, type TEXT NOT NULL, payload TEXT NOT NULL,
                  status TEXT NOT NULL DEFAULT 'pending', priority INTEGER DEFAULT 0,

@@ -45,13 +45,38 @@ pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
         );
         table.ratio(&name, "jobs/s", &with, &without, Goal::AtLeast(0.9));
     }
+    curve(sizes, table);
 }
 
 fn finished(ours: &Ours, sizes: &Sizes) {
-    for _ in 0..sizes.finished.div_ceil(50_000) {
-        let count = sizes.finished.min(50_000);
-        ours.enqueue_many(count);
-        assert_eq!(ours.drain(1_000), count);
+    finish(ours, sizes.finished);
+}
+
+fn finish(ours: &Ours, mut count: usize) {
+    while count > 0 {
+        let some = count.min(50_000);
+        ours.enqueue_many(some);
+        assert_eq!(ours.drain(1_000), some);
+        count -= some;
+    }
+}
+
+/// The same drain as the table fills.
+fn curve(sizes: &Sizes, table: &mut Table) {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Ours::open(folder.path());
+    let mut rows = 0;
+    for target in [0, sizes.finished / 100, sizes.finished / 10, sizes.finished] {
+        finish(&ours, target.saturating_sub(rows));
+        rows = rows.max(target);
+        let mut rates = Vec::new();
+        for _ in 0..sizes.rounds {
+            let count = sizes.drain / 20;
+            ours.enqueue_many(count);
+            rates.push(per_second(count, || assert_eq!(ours.drain(50), count)));
+            rows += count;
+        }
+        table.alone(&format!("claim + complete, rows: {target}"), "jobs/s", &rates, Goal::None);
     }
 }
 

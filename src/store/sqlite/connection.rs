@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// What is kept of a log that is begun anew, and what one may grow to before that is
-/// forced: four checkpoints' worth, in bytes.
+/// forced: two checkpoints' worth, in bytes.
 pub(super) const MOST_LOG: u64 = 64 << 20;
 
 /// What a connection is for.
@@ -68,9 +68,10 @@ pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
     expect_pragma(conn, "journal_size_limit", &most, &most)?;
     // Savepoints keep what they may have to undo in memory, not in temporary files.
     expect_pragma(conn, "temp_store", "MEMORY", "2")?;
-    // A job touches about ten pages. Checkpoints every 16 MiB instead of every 4
-    // write a page once where they would write it several times.
-    expect_pragma(conn, "wal_autocheckpoint", "4000", "4000")?;
+    // A job touches about ten pages. Checkpoints every 32 MiB instead of every 4
+    // write a page once where they would write it several times: keys of jobs that
+    // wait are hashes, so each is on a page of its own among thousands.
+    expect_pragma(conn, "wal_autocheckpoint", "8000", "8000")?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql_error)?;
     Ok(())
 }

@@ -29,9 +29,9 @@
 
 mod line;
 pub(super) mod log;
+mod transaction;
 
 use std::fs::OpenOptions;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,11 +40,11 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection::sql_error;
-use super::schema;
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
 use line::{Line, Waiting, lock};
 use log::LogBound;
+use transaction::{Outcome, after_panic, begin, execute, guarded, in_savepoint, repeat, unknown, write_anything};
 
 /// A group ends when it has taken this long: latency for those who wait.
 const GROUP_TIME: Duration = Duration::from_millis(20);
@@ -371,81 +371,6 @@ impl Writer {
         }
         Ok(seat.as_ref().expect("opened above"))
     }
-}
-
-enum Outcome {
-    Committed,
-    /// It has definitely not happened.
-    Refused(Error),
-    /// It may have happened.
-    Unknown(Error),
-    /// The transaction vanished under a failing statement.
-    FellApart,
-}
-
-/// `None` if it panicked. The hook has told of it already.
-fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // Forgotten, because dropping what a panic carries may panic again.
-    catch_unwind(AssertUnwindSafe(work)).map_err(std::mem::forget).ok()
-}
-
-/// The connection goes, and an open transaction with it, which then has
-/// certainly not happened. One that is no longer open may have been committed.
-fn after_panic(seat: &mut Option<Connection>, begun: bool) -> Outcome {
-    let undone = seat.take().is_none_or(|conn| !conn.is_autocommit());
-    if undone || !begun {
-        Outcome::Refused(Error::new(ErrorKind::Internal, "a panic in the writer; the database was not changed"))
-    } else {
-        Outcome::Unknown(Error::new(ErrorKind::Internal, "a panic in the writer"))
-    }
-}
-
-fn begin(conn: &Connection) -> Result<()> {
-    execute(conn, "BEGIN IMMEDIATE").map_err(sql_error)?;
-    schema::expect_current(conn).inspect_err(|_| {
-        let _ = conn.execute_batch("ROLLBACK");
-    })
-}
-
-/// Runs one operation in a savepoint. False when the transaction is gone.
-fn in_savepoint(conn: &Connection, run: impl FnOnce() -> bool) -> bool {
-    if execute(conn, "SAVEPOINT operation").is_err() {
-        return false;
-    }
-    let ok = run();
-    // The order matters: with autocommit back on, ROLLBACK TO fails, and any
-    // other statement would commit on its own.
-    if conn.is_autocommit() {
-        return false;
-    }
-    (ok || execute(conn, "ROLLBACK TO operation").is_ok())
-        && execute(conn, "RELEASE operation").is_ok()
-        && !conn.is_autocommit()
-}
-
-/// Changes a page and leaves what it says as it is. (SQLite does not write a row
-/// that is updated to what it was.)
-fn write_anything(conn: &Connection) -> rusqlite::Result<()> {
-    execute(conn, "INSERT INTO jobq_meta (key, value) VALUES ('in_doubt', '')")?;
-    execute(conn, "DELETE FROM jobq_meta WHERE key = 'in_doubt'")
-}
-
-fn execute(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
-    conn.prepare_cached(sql)?.execute([]).map(drop)
-}
-
-fn unknown(cause: &Error, subject: &str) -> Error {
-    Error::new(
-        ErrorKind::OutcomeUnknown,
-        format!(
-            "{subject}: the COMMIT failed ({cause}) and may still turn out to be durable; submit it again with the same id or key to find out"
-        ),
-    )
-}
-
-/// An error for one more caller.
-fn repeat(error: &Error, subject: &str) -> Error {
-    Error::new(error.kind(), error.to_string()).context(subject)
 }
 
 #[cfg(test)]

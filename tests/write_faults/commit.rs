@@ -149,7 +149,7 @@ fn a_checkpoint_that_fails_does_not_fail_the_write_that_caused_it() {
     let other = support::raw(&bench.db);
     // The log grows beyond the size at which the next commit of jobq checkpoints it.
     other.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
-    other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (zeroblob(20000000))").unwrap();
+    other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (zeroblob(40000000))").unwrap();
     vfs::arm(&bench.db, Fault { call: Call::WriteDatabase, first: 1, times: usize::MAX, code: SQLITE_FULL });
 
     queue.enqueue(job(1)).expect("durable in the log");

@@ -84,7 +84,7 @@ def worker_process():
     """This program again, as a worker that says "ready" when it waits and then the time at which each handler starts."""
     command = list(sys.argv)
     command[next(i for i, word in enumerate(command) if word in ("pickup", "idle"))] = "worker"
-    child = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-B", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     if child.stdout.readline() != b"ready\n":
         give_up("the worker did not start")
     return child

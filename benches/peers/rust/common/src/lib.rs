@@ -87,7 +87,9 @@ impl Args {
             give_up(&format!("synchronous is {synchronous}, not FULL"));
         }
         let operation = &self.operation;
-        println!(r#"{{"operation":"{operation}",{figures},"synchronous":"{synchronous}","journal_mode":"{journal_mode}"}}"#);
+        println!(
+            r#"{{"operation":"{operation}",{figures},"synchronous":"{synchronous}","journal_mode":"{journal_mode}"}}"#
+        );
     }
 
     pub fn report_seconds(&self, seconds: f64, pragmas: &Pragmas) {

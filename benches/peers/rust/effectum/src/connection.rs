@@ -9,7 +9,11 @@ use rusqlite::{Connection, ffi};
 
 static FIRST: AtomicPtr<ffi::sqlite3> = AtomicPtr::new(std::ptr::null_mut());
 
-unsafe extern "C" fn opened(db: *mut ffi::sqlite3, _: *mut *const c_char, _: *const ffi::sqlite3_api_routines) -> c_int {
+unsafe extern "C" fn opened(
+    db: *mut ffi::sqlite3,
+    _: *mut *const c_char,
+    _: *const ffi::sqlite3_api_routines,
+) -> c_int {
     // Its readers come later.
     let _ = FIRST.compare_exchange(std::ptr::null_mut(), db, Ordering::SeqCst, Ordering::SeqCst);
     ffi::SQLITE_OK

@@ -104,7 +104,8 @@ async fn drain(args: &Args) {
     queue.add_jobs(jobs.collect()).await.unwrap_or_else(|e| give_up(&e.to_string()));
     let concurrency = u16::try_from(args.concurrency).unwrap_or(u16::MAX);
     let start = Instant::now();
-    let worker = Worker::builder(&queue, ()).max_concurrency(concurrency).jobs([JobRunner::builder("noop", noop).build()]);
+    let worker =
+        Worker::builder(&queue, ()).max_concurrency(concurrency).jobs([JobRunner::builder("noop", noop).build()]);
     let worker = worker.build().await.unwrap_or_else(|e| give_up(&e.to_string()));
     // A job counts as finished when its end is stored.
     while worker.counts().finished < args.count as u64 {

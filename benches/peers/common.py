@@ -2,6 +2,7 @@
 need a worker in a second process."""
 
 import argparse
+import faulthandler
 import json
 import os
 import shutil
@@ -29,25 +30,22 @@ def arguments(settings, **more):
     for name, options in more.items():
         parser.add_argument("--" + name.replace("_", "-"), **options)
     args = parser.parse_args()
+    # Only what a peer made itself is removed.
+    args.folder = os.path.join(args.folder, "peer")
     # A worker lives as long as the process that started it.
     if args.operation == "worker":
         threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
     else:
-        limit = threading.Timer(LIMIT_S, give_up, [f"{args.operation} took longer than {LIMIT_S} s"])
-        limit.daemon = True
-        limit.start()
-        fresh(args.folder)
+        # Says where every thread is and exits with 1, even when one of them sits on Python's lock.
+        faulthandler.dump_traceback_later(LIMIT_S, exit=True)
+        shutil.rmtree(args.folder, ignore_errors=True)
+        os.makedirs(args.folder)
     return args
 
 
 def give_up(why):
     print(f"given up: {why}", file=sys.stderr, flush=True)
     os._exit(1)
-
-
-def fresh(folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
 
 
 def report(operation, pragmas, **figures):
@@ -73,8 +71,11 @@ def from_threads(threads, count, call):
     running = [threading.Thread(target=run, args=[share]) for share in shares]
     for thread in running:
         thread.start()
-    ready.wait()
+    # Last to come, so that none starts before the clock.
+    while ready.n_waiting < threads:
+        time.sleep(0.001)
     start = time.perf_counter()
+    ready.wait()
     for thread in running:
         thread.join()
     return time.perf_counter() - start

@@ -60,6 +60,8 @@ impl Args {
         if args.folder.as_os_str().is_empty() || !settings.contains(&args.setting.as_str()) {
             give_up(&format!("--folder F is needed, and --setting one of {settings:?}"));
         }
+        // Only what a peer made itself is removed.
+        args.folder.push("peer");
         if args.operation == "worker" {
             process::end_with_parent();
         } else {

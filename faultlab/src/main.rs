@@ -26,6 +26,7 @@ mod said;
 mod scenarios;
 mod snapshot;
 mod soak;
+mod starts;
 #[path = "../../tests/support/strace.rs"]
 mod strace;
 mod threads;

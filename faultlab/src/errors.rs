@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::census::{Census, shape, steady};
+use crate::census::{Census, MOST_DROPPED, shape, steady};
 use crate::kill::{again_if_missed, command, heard};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Ran, Said};
@@ -38,32 +38,34 @@ pub fn run(lab: &Lab) -> Vec<Report> {
     let wanted = ALL.iter().filter(|scenario| scenario.name.contains(&lab.only));
     let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
     let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
-    reports.extend(threads.map(|thread| thread_of(thread, lab)));
+    reports.extend(threads.map(|(thread, least)| thread_of(thread, *least, lab)));
     let least = if lab.short || !lab.only.is_empty() { 0 } else { LEAST };
     reports.push(Report::total("errors", lab, least, &reports));
     reports
 }
 
 /// Calls that fail in one thread of a real worker, which waits and tries again.
-fn thread_of(thread: &str, lab: &Lab) -> Report {
-    let report = Report::new(format!("errors worker {thread}"), lab.seed);
-    several(report, lab, WAITING_AT_ONCE, threads::census(thread), |site, at, calls, ends| {
+fn thread_of(thread: &str, least: u64, lab: &Lab) -> Report {
+    let mut report = Report::new(format!("errors worker {thread}"), lab.seed);
+    let census = threads::census(thread);
+    report.at_least(least, census.as_ref().map_or(0, |census| census.sites.len() as u64), "sites");
+    several(report, lab, WAITING_AT_ONCE, census, |site, at, calls, ends| {
         let mut case = Case::new(&WORKER);
         (case.with_errors, case.racy) = (true, true);
-        let Run { ran, made } = Run::new(&mut case, thread, Some((site, at))).unwrap();
-        let injected = |call: &Call| (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call);
-        let bad = misbehaviour(&ran, at, made.len(), calls);
-        ends.count(&ran);
+        let run = Run::new(&mut case, thread, Some((site, at))).unwrap();
+        let bad = misbehaviour(&run.ran, at, run.made.len(), calls);
+        ends.count(&run.ran);
         case.troubles.extend(bad.into_iter().map(|words| (Trouble::Wrong, words)));
-        (made.iter().any(injected), case.finish())
+        let fired = run.made.iter().any(|call| run.is_at(site, call) && is_injected(call));
+        (fired, case.finish())
     })
 }
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
-    let report = Report::new(format!("errors {}", scenario.name), lab.seed);
-    several(report, lab, cases::AT_ONCE, census(scenario), |site, at, calls, ends| {
-        failing(scenario, (site, at), calls, ends)
-    })
+    let mut report = Report::new(format!("errors {}", scenario.name), lab.seed);
+    let census = census(scenario);
+    report.at_most(MOST_DROPPED, census.as_ref().map_or(0, |census| census.dropped), "calls have no site");
+    several(report, lab, cases::AT_ONCE, census, |site, at, calls, ends| failing(scenario, (site, at), calls, ends))
 }
 
 /// Tries faults at these sites, as many as there is time for.

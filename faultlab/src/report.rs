@@ -85,6 +85,13 @@ impl Report {
         }
     }
 
+    /// More than this, and what is dropped may be what counts.
+    pub fn at_most(&mut self, most: u64, count: u64, what: &str) {
+        if count > most {
+            self.trouble(Trouble::Wrong, format!("{count} {what}, and there are to be {most} at most"));
+        }
+    }
+
     /// The sum of others, in a line of its own; `least` faults are to have happened.
     pub fn total(name: &str, lab: &Lab, least: u64, reports: &[Self]) -> Self {
         let mut total = Self::new(format!("{name} TOTAL"), lab.seed);

@@ -30,6 +30,7 @@ mod starts;
 #[path = "../../tests/support/strace.rs"]
 mod strace;
 mod threads;
+mod unsynced;
 mod world;
 
 use std::path::PathBuf;

@@ -67,6 +67,7 @@ pub struct Ran {
     pub stderr: String,
     /// It did not end by itself in time, and was killed.
     pub overdue: bool,
+    pub took: Duration,
 }
 
 impl Ran {
@@ -81,6 +82,7 @@ pub struct Heard {
     child: Child,
     ear: UnixStream,
     lines: Vec<u8>,
+    started: Instant,
 }
 
 impl Heard {
@@ -90,7 +92,7 @@ impl Heard {
         let child = starts::start(&mut command).unwrap();
         // The command has the other copy of the process's end.
         drop(command);
-        Self { child, ear, lines: Vec::new() }
+        Self { child, ear, lines: Vec::new(), started: Instant::now() }
     }
 
     /// The process that tells, once it has told who it is.
@@ -134,7 +136,8 @@ impl Heard {
         let mut stderr = Vec::new();
         let _ = self.child.stderr.take().unwrap().read_to_end(&mut stderr);
         let status = self.child.wait().unwrap();
-        Ran { status, said: self.said(), stderr: String::from_utf8_lossy(&stderr).into_owned(), overdue }
+        let (stderr, took) = (String::from_utf8_lossy(&stderr).into_owned(), self.started.elapsed());
+        Ran { status, said: self.said(), stderr, overdue, took }
     }
 
     fn kill(&mut self) {

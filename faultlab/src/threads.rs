@@ -13,7 +13,7 @@ use crate::aftermath::Case;
 use crate::census::{Census, shape, steady};
 use crate::kill::{PATIENCE, command};
 use crate::said::{Heard, Ran};
-use crate::scenarios::{WORKER, enqueued};
+use crate::scenarios::{IN_TROUBLE, WORKER, enqueued};
 use crate::starts;
 use crate::strace::{self, At, Call};
 
@@ -21,7 +21,7 @@ use crate::strace::{self, At, Call};
 /// that runs handlers, and the one that records their ends. With the number of sites that
 /// each has at least: who writes for whom differs from run to run, so that some of their
 /// calls are never at the same place.
-pub const THREADS: [(&str, u64); 3] = [(MAIN, 35), ("jobq-run", 12), ("jobq-finish", 35)];
+pub const THREADS: [(&str, u64); 3] = [(MAIN, 20), ("jobq-run", 12), ("jobq-finish", 8)];
 
 /// The thread that a process begins with, whatever its name is.
 const MAIN: &str = "main";
@@ -38,7 +38,10 @@ impl Run {
     /// The worker does its jobs; `fault` is what happens in the thread.
     pub fn new(case: &mut Case<'static>, thread: &str, fault: Option<(&Call, At)>) -> Result<Self, String> {
         let log = case.world.outside("log");
-        let mut worker = Heard::start(command(WORKER.name, &case.world.root()));
+        let mut command = command(WORKER.name, &case.world.root());
+        // A single fault is soon over; one that stays is seen to be waited out.
+        command.env(IN_TROUBLE, if matches!(fault, Some((_, At::FailOn(_)))) { "3" } else { "15" });
+        let mut worker = Heard::start(command);
         let pid = worker.pid(PATIENCE).ok_or("the worker does not start")?;
         let id = thread_of(pid, thread)?;
         let mut tracer = Tracer::attached(id, fault, &log)?;

@@ -214,8 +214,9 @@ impl Case<'_> {
         for asked in all {
             let (status, error) =
                 self.kept.get(&asked.id).map_or(("not there", ""), |kept| (&kept.status, &kept.error));
-            // What waits on a commit that cannot be applied waits on; what a job was to queue is not queued.
-            let waits = status == "pending" && truth::commit_of(asked).is_some_and(|commit| victims.contains(&commit));
+            // What waits on a commit that was not applied waits on (that one is judged by itself); what a job was to queue is not queued.
+            let is_open = |commit: &String| !self.kept.get(commit).is_some_and(Kept::is_completed);
+            let waits = status == "pending" && truth::commit_of(asked).as_ref().is_some_and(is_open);
             let waits = waits || (asked.is_follow_up() && victims.contains(&truth::leader()) && status == "not there");
             let good = match self.part {
                 _ if !victims.contains(&asked.id) => status == "completed" || waits,
@@ -229,6 +230,7 @@ impl Case<'_> {
             // One whose row can be read is done, whatever is said, unless nothing could be done at
             // all: a page that SQLite refuses to write to is everybody's.
             let unfound = status == "not there" || error.contains("plan_damaged");
+            let unfound = unfound || (status == "pending" && truth::commit_of(asked).is_some());
             let stopped = self.verdict.impatient && !self.said.is_empty();
             let told = unfound && (!self.said.is_empty() || !self.sound);
             let misled = self.part == Part::Plan && (told || stopped);

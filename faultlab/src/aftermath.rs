@@ -1,6 +1,8 @@
 //! What must be so when the work was finished after a fault, whatever it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod end;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use jobq::{Queue, ReconcileOptions, Shutdown, Status, Worker, WorkerEvent, WorkerOptions};
@@ -10,6 +12,7 @@ use crate::report::Trouble;
 use crate::said::{Ran, Said};
 use crate::scenarios::Scenario;
 use crate::snapshot::Snapshot;
+use crate::starts;
 use crate::world::World;
 
 /// A world in which faults happen, and what is known of it.
@@ -20,6 +23,7 @@ pub struct Case<'s> {
     runs: BTreeMap<String, usize>,
     /// What was there each time a process had died.
     snapshots: Vec<Snapshot>,
+    /// What all of them were told.
     said: Vec<Said>,
     /// What others were told: nobody asks for it again.
     promised: Vec<Said>,
@@ -61,10 +65,17 @@ impl<'s> Case<'s> {
         if ran.stderr.contains("panicked") {
             self.troubles.push((Trouble::Wrong, format!("a panic: {}", ran.stderr)));
         }
-        let snapshot = Snapshot::take(&self.world, &self.runs);
-        snapshot.check(self.scenario, self.promised.iter().chain(&ran.said), &mut self.troubles);
-        self.snapshots.push(snapshot);
+        // A claim is over when another may have taken the job back.
+        self.said.retain(|said| !matches!(said, Said::Claimed(_)));
         self.said.extend(ran.said.iter().cloned());
+        self.look();
+    }
+
+    /// Whatever anybody was ever told is there.
+    fn look(&mut self) {
+        let snapshot = Snapshot::take(&self.world, &self.runs);
+        snapshot.check(self.scenario, self.promised.iter().chain(&self.said), &mut self.troubles);
+        self.snapshots.push(snapshot);
     }
 
     pub fn last(&self) -> &Snapshot {
@@ -94,8 +105,12 @@ impl<'s> Case<'s> {
     }
 
     fn work(&mut self) -> jobq::Result<()> {
-        let queue = Arc::new(self.world.reopened(self.scenario.creates)?);
+        let alone = starts::none();
+        let queue = self.world.reopened(self.scenario.creates)?;
         self.all_or_nothing(&queue)?;
+        drop((queue, alone));
+        self.opened();
+        let queue = Arc::new(self.world.reopened(false)?);
         (self.scenario.again)(&queue)?;
         let found = Found::default();
         // What was put off is due, but one thing may lead to another.
@@ -113,6 +128,21 @@ impl<'s> Case<'s> {
             self.troubles.push((Trouble::Wrong, format!("the disk is not as the queue knows it: {sums:?}")));
         }
         Ok(())
+    }
+
+    /// Somebody has opened the queue and done nothing else. Looked at before anything
+    /// is asked for again, which would hide that it was lost, and before any worker has
+    /// cleaned up: what the dead have left is gone, but for the locks of those whose
+    /// jobs a worker has yet to take back.
+    fn opened(&mut self) {
+        self.said.retain(|said| !matches!(said, Said::Claimed(_)));
+        self.look();
+        let owners = self.world.owners();
+        let mut litter = self.world.litter();
+        litter.retain(|name| !owners.iter().any(|owner| *name == format!("owners/{owner}.lock")));
+        if !litter.is_empty() {
+            self.troubles.push((Trouble::Litter, format!("when the queue was opened: {litter:?}")));
+        }
     }
 
     /// A commit is there with all its files, or with none.
@@ -151,76 +181,6 @@ impl<'s> Case<'s> {
             *self.runs.entry(id).or_default() += 1;
         }
         Ok(())
-    }
-
-    /// Every job that was to be has completed, and no other is there.
-    fn has_ended(&mut self) {
-        let sql = self.world.sql();
-        let mut statement = sql.prepare("SELECT id, status, attempts, last_error FROM jobs").unwrap();
-        let rows = statement.query_map([], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                (row.get::<_, String>(1)?, row.get::<_, u32>(2)?, row.get::<_, Option<String>>(3)?),
-            ))
-        });
-        let rows: BTreeMap<_, _> = rows.unwrap().collect::<rusqlite::Result<_>>().unwrap();
-        let expected: BTreeSet<String> = self.scenario.jobs().into_iter().collect();
-        let handled: BTreeSet<String> = self.scenario.handled().into_iter().collect();
-        for id in &expected {
-            match rows.get(id) {
-                None => self.troubles.push((Trouble::Lost, format!("{id} is not there: {:?}", rows.keys()))),
-                Some((status, _, why)) if status != "completed" => {
-                    self.troubles.push((Trouble::Lost, format!("{id} is {status} ({why:?})")));
-                }
-                Some((_, attempts, _)) => {
-                    let runs = self.runs.get(id).copied().unwrap_or(0);
-                    // Each time a handler begins is an attempt, and nothing else is.
-                    let told = runs == *attempts as usize || (self.racy && runs + 1 == *attempts as usize);
-                    if handled.contains(id) && (runs == 0 || !told) && !self.with_errors {
-                        self.troubles
-                            .push((Trouble::Wrong, format!("{id} has run {runs} times in {attempts} attempts")));
-                    }
-                }
-            }
-        }
-        for id in rows.keys().filter(|id| !expected.contains(*id)) {
-            self.troubles.push((Trouble::Doubled, format!("a job that nobody has asked for: {id}")));
-        }
-    }
-
-    /// Nothing has been decided or completed twice, no handler was called after
-    /// that, and what was in place was not put there again.
-    fn nothing_twice(&mut self) {
-        let sql = self.world.sql();
-        let often = "SELECT job_id, type, count(*) FROM job_events WHERE type IN ('queued', 'decided', 'completed')
-                     GROUP BY job_id, type HAVING count(*) > 1";
-        let mut statement = sql.prepare(often).unwrap();
-        let rows = statement.query_map([], |row| {
-            Ok(format!("{} {} {}", row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
-        });
-        for twice in rows.unwrap() {
-            self.troubles.push((Trouble::Doubled, format!("events: {}", twice.unwrap())));
-        }
-        for snapshot in &self.snapshots {
-            for id in snapshot.rows.keys().filter(|id| snapshot.is_decided(id)) {
-                let (then, now) = (snapshot.runs.get(id), self.runs.get(id));
-                if then != now {
-                    let words = format!("{id} was decided; its handler had run {then:?} times, then {now:?}");
-                    self.troubles.push((Trouble::Doubled, words));
-                }
-            }
-            if self.with_errors {
-                continue;
-            }
-            let end = self.scenario.end();
-            for (path, inode) in &snapshot.inodes {
-                let now = std::fs::metadata(self.world.root().join(path))
-                    .map(|meta| std::os::unix::fs::MetadataExt::ino(&meta));
-                if snapshot.tree.get(path) == end.get(path) && now.ok() != Some(*inode) {
-                    self.troubles.push((Trouble::Doubled, format!("{path} was in place and was written again")));
-                }
-            }
-        }
     }
 }
 

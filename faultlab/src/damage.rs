@@ -36,6 +36,9 @@ const PARTS: [(&str, Part, u64, u64); 5] = [
     ("damage plan", Part::Plan, 200, 200),
 ];
 
+/// How often somebody aims who does not hit anything.
+const MOST_AIMS: usize = 1_000;
+
 /// Whoever takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -76,8 +79,15 @@ fn report(name: &str, part: Part, cases: &[u64], world: &World, seed: u64) -> Re
             report.trouble(kind, format!("case {number}: {at}"));
         }
     }
+    report.at_most(most_misled(cases.len() as u64), misled, "others have felt it");
     report.told.extend([("harmless", harmless), ("only_doctor", doctor), ("impatient", impatient), ("misled", misled)]);
     report
+}
+
+/// Of so many cases, those after which others than the victim have felt it: that is rare. Where it
+/// is not, somebody who could have gone on does not.
+fn most_misled(cases: u64) -> u64 {
+    cases / 20
 }
 
 fn attempt(part: Part, world: &World, seed: u64) -> (bool, Verdict) {
@@ -85,13 +95,15 @@ fn attempt(part: Part, world: &World, seed: u64) -> (bool, Verdict) {
     let folder = place.outside("");
     copy(&world.outside(""), &folder);
     let mut random = fastrand::Rng::with_seed(seed);
-    // Zeroing what is zero, or exchanging a block with itself, is no damage.
-    let harm = loop {
-        let harm = part.harm(&place.root(), &mut random);
+    // Zeroing what is zero, or exchanging a block with itself, is no damage. Where there is nothing
+    // to aim at any more, none is ever done, and that is told by `fired`.
+    let mut harm = part.harm(&place.root(), &mut random);
+    for _ in 0..MOST_AIMS {
         if harm.real {
-            break harm;
+            break;
         }
-    };
+        harm = part.harm(&place.root(), &mut random);
+    }
     let status = hand(&folder, "find");
     let mut verdict = verdict::judge(&folder, part, &harm);
     let said = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();

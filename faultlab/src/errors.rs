@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::census::{Census, shape, steady};
+use crate::census::{Census, MOST_DROPPED, shape, steady};
 use crate::kill::{again_if_missed, command, heard};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Ran, Said};
 use crate::scenarios::{ALL, Scenario, WORKER};
 use crate::strace::{self, At, Call};
 use crate::threads::{self, Run, THREADS};
+use crate::unsynced;
 
 /// Cases of a scenario at most, chosen by the seed.
 const SHORT: usize = 45;
@@ -24,6 +25,12 @@ const LEAST: u64 = 1_500;
 const MOST_TIME: u64 = 2_000;
 /// Calls, for the same reason: so many times those of a run without faults.
 const MOST_CALLS: usize = 5;
+
+/// What a worker may do that is in trouble, a second: it waits, longer each time, and its
+/// jobs are tried again after a while.
+const CALLS_A_SECOND: f64 = 500.0;
+const TROUBLES_A_SECOND: f64 = 3.0;
+const ATTEMPTS_A_SECOND: f64 = 60.0;
 
 const ERRORS: [&str; 3] = ["EIO", "ENOSPC", "EDQUOT"];
 
@@ -38,32 +45,38 @@ pub fn run(lab: &Lab) -> Vec<Report> {
     let wanted = ALL.iter().filter(|scenario| scenario.name.contains(&lab.only));
     let mut reports: Vec<Report> = wanted.map(|scenario| scenario_of(scenario, lab)).collect();
     let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
-    reports.extend(threads.map(|thread| thread_of(thread, lab)));
+    reports.extend(threads.map(|(thread, least)| thread_of(thread, *least, lab)));
     let least = if lab.short || !lab.only.is_empty() { 0 } else { LEAST };
     reports.push(Report::total("errors", lab, least, &reports));
     reports
 }
 
 /// Calls that fail in one thread of a real worker, which waits and tries again.
-fn thread_of(thread: &str, lab: &Lab) -> Report {
-    let report = Report::new(format!("errors worker {thread}"), lab.seed);
-    several(report, lab, WAITING_AT_ONCE, threads::census(thread), |site, at, calls, ends| {
+fn thread_of(thread: &str, least: u64, lab: &Lab) -> Report {
+    let mut report = Report::new(format!("errors worker {thread}"), lab.seed);
+    let census = threads::census(thread);
+    report.at_least(least, census.as_ref().map_or(0, |census| census.sites.len() as u64), "sites");
+    several(report, lab, WAITING_AT_ONCE, census, |site, at, calls, ends| {
         let mut case = Case::new(&WORKER);
         (case.with_errors, case.racy) = (true, true);
-        let Run { ran, made } = Run::new(&mut case, thread, Some((site, at))).unwrap();
-        let injected = |call: &Call| (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call);
-        let bad = misbehaviour(&ran, at, made.len(), calls);
-        ends.count(&ran);
+        let run = Run::new(&mut case, thread, Some((site, at))).unwrap();
+        let seconds = run.ran.took.as_secs_f64();
+        let mut bad = misbehaviour(&run.ran, at, run.made.len(), MOST_CALLS * calls + times(seconds, CALLS_A_SECOND));
+        bad.extend(spin(&run.ran, seconds));
+        ends.count(&run.ran);
         case.troubles.extend(bad.into_iter().map(|words| (Trouble::Wrong, words)));
-        (made.iter().any(injected), case.finish())
+        let unsure = unsynced::never_told(&case.world.outside("log"), &run.ran.said);
+        case.troubles.extend(unsure.map(|words| (Trouble::Lost, words)));
+        let fired = run.made.iter().any(|call| run.is_at(site, call) && is_injected(call));
+        (fired, case.finish())
     })
 }
 
 fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
-    let report = Report::new(format!("errors {}", scenario.name), lab.seed);
-    several(report, lab, cases::AT_ONCE, census(scenario), |site, at, calls, ends| {
-        failing(scenario, (site, at), calls, ends)
-    })
+    let mut report = Report::new(format!("errors {}", scenario.name), lab.seed);
+    let census = census(scenario);
+    report.at_most(MOST_DROPPED, census.as_ref().map_or(0, |census| census.dropped), "calls have no site");
+    several(report, lab, cases::AT_ONCE, census, |site, at, calls, ends| failing(scenario, (site, at), calls, ends))
 }
 
 /// Tries faults at these sites, as many as there is time for.
@@ -85,6 +98,8 @@ fn several(
     let (all, ends) = (faults.len() as u64, Ends::default());
     let mut random = fastrand::Rng::with_seed(lab.seed);
     random.shuffle(&mut faults);
+    // A sync that fails has to be told of, and each is another place to forget it: none is left out.
+    faults.sort_by_key(|(site, at)| !(site.name.contains("sync") && *at == At::Fail(ERRORS[0])));
     faults.truncate(if lab.short { SHORT } else { FULL });
     let answers = cases::several(at_once, &faults, |(site, at)| again_if_missed(|| attempt(site, *at, calls, &ends)));
     let count = |ends: &AtomicU64| ends.load(Ordering::Relaxed);
@@ -136,7 +151,9 @@ fn failing(scenario: &Scenario, (site, at): (&Call, At), calls: usize, ends: &En
     let fired = made.iter().any(|call| {
         (&call.name, call.nth) == (&site.name, site.nth) && is_injected(call) && shape(&call.line) == shape(&site.line)
     });
-    case.troubles.extend(misbehaviour(&ran, at, made.len(), calls).into_iter().map(|words| (Trouble::Wrong, words)));
+    let bad = misbehaviour(&ran, at, made.len(), MOST_CALLS * calls);
+    case.troubles.extend(bad.into_iter().map(|words| (Trouble::Wrong, words)));
+    case.troubles.extend(unsynced::ignored(&log, &ran.said).map(|words| (Trouble::Lost, words)));
     (fired, case.finish())
 }
 
@@ -161,8 +178,25 @@ fn is_injected(call: &Call) -> bool {
     call.line.contains("(INJECTED)")
 }
 
+/// As many of them as there may be in that time.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
+fn times(seconds: f64, a_second: f64) -> usize {
+    (seconds * a_second).ceil() as usize
+}
+
+/// A worker that tells of trouble again and again, without waiting.
+fn spin(ran: &Ran, seconds: f64) -> Option<String> {
+    let count =
+        |wanted: &str| ran.said.iter().filter(|said| matches!(said, Said::Failed(kind, _) if kind == wanted)).count();
+    let (troubles, attempts) = (count("Trouble"), count("Attempt"));
+    let spins = troubles > 4 + times(seconds, TROUBLES_A_SECOND) || attempts > 4 + times(seconds, ATTEMPTS_A_SECOND);
+    spins.then(|| {
+        format!("in {seconds:.1} s it tells of trouble {troubles} times, and of failed attempts {attempts} times")
+    })
+}
+
 /// What the process should not have done.
-fn misbehaviour(ran: &Ran, at: At, made: usize, calls: usize) -> Vec<String> {
+fn misbehaviour(ran: &Ran, at: At, made: usize, most: usize) -> Vec<String> {
     let mut bad = Vec::new();
     if ran.overdue {
         bad.push("it hangs".to_owned());
@@ -178,8 +212,8 @@ fn misbehaviour(ran: &Ran, at: At, made: usize, calls: usize) -> Vec<String> {
     if gave_up.1 > MOST_TIME {
         bad.push(format!("{} ms of processor time", gave_up.1));
     }
-    if made > MOST_CALLS * calls {
-        bad.push(format!("{made} calls instead of {calls}"));
+    if made > most {
+        bad.push(format!("{made} calls, and there are to be {most} at most"));
     }
     if gave_up.0 && matches!(at, At::Fail(_)) {
         bad.push(format!("it could not go on when the fault was over: {:?}", ran.said));

@@ -37,6 +37,9 @@ pub fn id(name: &str) -> String {
     format!("{:0>26}", name.chars().map(letter).collect::<String>())
 }
 
+/// More attempts than there is time for, because a fault may last.
+const ATTEMPTS: u32 = 1_000;
+
 /// A job that fails is tried again at once, nearly.
 const SOON: Backoff = Backoff { base_ms: 20, max_ms: 100 };
 
@@ -50,12 +53,15 @@ pub fn note_with_next(name: &str) -> NewJob {
 }
 
 fn noted(name: &str, next: Option<String>) -> NewJob {
-    NewJob::of(&Note { text: name.to_owned(), next }).id(id(name)).max_attempts(10).backoff(SOON)
+    NewJob::of(&Note { text: name.to_owned(), next }).id(id(name)).max_attempts(ATTEMPTS).backoff(SOON)
 }
 
 /// A file below `out/`, named after its job.
 pub fn file(name: &str) -> NewJob {
-    NewJob::of(&CreateFile::text(format!("out/{name}.txt"), text(name))).id(id(name)).max_attempts(10).backoff(SOON)
+    NewJob::of(&CreateFile::text(format!("out/{name}.txt"), text(name)))
+        .id(id(name))
+        .max_attempts(ATTEMPTS)
+        .backoff(SOON)
 }
 
 /// What that file holds.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::census::{Census, shape, steady};
+use crate::census::{Census, MOST_DROPPED, shape, steady};
 use crate::report::{Answer, Report, Trouble};
 use crate::said::{Heard, Ran};
 use crate::scenarios::{ALL, Scenario, WORKER};
@@ -27,13 +27,13 @@ pub fn run(lab: &Lab) -> Vec<Report> {
         .map(|scenario| scenario_of(scenario, lab))
         .collect();
     let threads = THREADS.iter().filter(|_| WORKER.name.contains(&lab.only));
-    reports.extend(threads.map(|thread| thread_of(thread, lab)));
+    reports.extend(threads.map(|(thread, least)| thread_of(thread, *least, lab)));
     reports.push(Report::total("kill", lab, if lab.only.is_empty() { LEAST } else { 0 }, &reports));
     reports
 }
 
 /// A real worker, killed when one of its threads is about to make a call.
-fn thread_of(thread: &str, lab: &Lab) -> Report {
+fn thread_of(thread: &str, least: u64, lab: &Lab) -> Report {
     let mut report = Report::new(format!("kill worker {thread}"), lab.seed);
     let Census { sites, dropped, .. } = match threads::census(thread) {
         Ok(census) => census,
@@ -47,11 +47,12 @@ fn thread_of(thread: &str, lab: &Lab) -> Report {
             let mut case = Case::new(&WORKER);
             case.racy = true;
             let run = threads::Run::new(&mut case, thread, Some((site, At::Kill))).unwrap();
-            let last = run.made.last().is_some_and(|last| (&last.name, last.nth) == (&site.name, site.nth));
+            let last = run.made.last().is_some_and(|last| run.is_at(site, last));
             (last && strace::was_killed(run.ran.status), case.finish())
         })
     });
     report.told.push(("dropped", dropped));
+    report.at_least(least, sites.len() as u64, "sites");
     report.take(sites.iter().map(|site| &site.line), answers);
     report.printed()
 }
@@ -73,6 +74,7 @@ fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
         })
     });
     report.told.push(("dropped", dropped));
+    report.at_most(MOST_DROPPED, dropped, "calls have no site");
     report.take(sites.iter().map(|site| &site.line), answers);
     report.printed()
 }

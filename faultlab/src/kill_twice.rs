@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::Lab;
 use crate::aftermath::Case;
 use crate::cases;
-use crate::census::{Census, shape, steady};
+use crate::census::{Census, MOST_DROPPED, shape, steady};
 use crate::kill::{again_if_missed, census, census_of, killed_at};
 use crate::report::{Report, Trouble};
 use crate::scenarios::{ALL, Scenario};
@@ -38,6 +38,8 @@ fn scenario_of(scenario: &Scenario, lab: &Lab) -> Report {
         }
     };
     report.told = vec![("states", states), ("of", pairs.len() as u64), ("dropped", dropped)];
+    // Each state has a recovery of its own.
+    report.at_most(MOST_DROPPED * (1 + states), dropped, "calls have no site");
     random.shuffle(&mut pairs);
     pairs.truncate(if lab.short { SHORT } else { FULL });
     let answers = cases::each(&pairs, |(first, second)| {
@@ -73,8 +75,9 @@ fn planned(scenario: &Scenario, lab: &Lab, random: &mut fastrand::Rng) -> Result
     });
     let mut firsts: BTreeMap<String, Call> = BTreeMap::new();
     for (site, state) in sites.into_iter().zip(states) {
-        if let Some(state) = state? {
-            firsts.entry(state).or_insert(site);
+        match state? {
+            Some(state) => drop(firsts.entry(state).or_insert(site)),
+            None => dropped += 1,
         }
     }
     let firsts: Vec<Call> = firsts.into_values().collect();

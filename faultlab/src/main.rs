@@ -26,9 +26,11 @@ mod said;
 mod scenarios;
 mod snapshot;
 mod soak;
+mod starts;
 #[path = "../../tests/support/strace.rs"]
 mod strace;
 mod threads;
+mod unsynced;
 mod world;
 
 use std::path::PathBuf;

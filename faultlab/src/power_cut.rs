@@ -44,8 +44,16 @@ const WITHOUT: &str = "FAULTLAB_WITHOUT";
 #[derive(Serialize, Deserialize)]
 enum Role {
     Record(record::Order),
-    Work { root: PathBuf, seed: u64, steps: usize },
-    Recover { root: PathBuf },
+    Work {
+        root: PathBuf,
+        seed: u64,
+        steps: usize,
+    },
+    /// Opens the queue, and does what there is to do if it is to work as well.
+    Recover {
+        root: PathBuf,
+        works: bool,
+    },
     Check(check::Order),
 }
 
@@ -75,25 +83,32 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
         let program = program.clone();
         trials.push(Trial { name, kind: *kind, program, without: "", recordings, cuts, recoveries: 0, least });
     }
-    let name = "power-cut: ext4, recovery".to_owned();
-    let (cuts, recoveries) = if lab.short { (20, 2) } else { (200, 20) };
-    trials.push(Trial { name, kind: Kind::Ext4, program, without: "", recordings: 1, cuts, recoveries, least: 0 });
+    // On btrfs a folder that was not synced shows, as the controls do.
+    for kind in [Kind::Ext4, Kind::Btrfs].into_iter().filter(|kind| here.contains(kind)) {
+        let name = format!("power-cut: {}, recovery", kind.name());
+        let (cuts, recoveries) = if lab.short { (20, 4) } else { (200, 20) };
+        let program = program.clone();
+        trials.push(Trial { name, kind, program, without: "", recordings: 1, cuts, recoveries, least: 0 });
+    }
     tried(lab, trials)
 }
 
 /// Programs without something that is needed: losses must be found.
 fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
-    let mut wanted = vec![(altered::FULL, Kind::Ext4, 20), (altered::STAGE_SYNC, Kind::Ext4, 20)];
+    let mut wanted = vec![(altered::FULL, Kind::Ext4, 20, 0), (altered::STAGE_SYNC, Kind::Ext4, 20, 0)];
     // On ext4 and xfs a sync of the database takes the new names of other files with it, nearly always.
-    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 40));
+    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 40, 0));
+    wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 24, 8));
     if !here.contains(&Kind::Btrfs) {
         skipped("power cuts without the folder fsync, which must lose something,", "only btrfs shows it");
     }
     if !lab.short {
-        wanted.extend([(altered::FULL, Kind::Xfs, 20), (altered::FULL, Kind::Btrfs, 20)]);
-        wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 20), (altered::STAGE_SYNC, Kind::Btrfs, 20)]);
+        wanted.extend([(altered::FULL, Kind::Xfs, 20, 0), (altered::FULL, Kind::Btrfs, 20, 0)]);
+        wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 20, 0), (altered::STAGE_SYNC, Kind::Btrfs, 20, 0)]);
     }
-    wanted.retain(|(without, kind, _)| here.contains(kind) && control(without, *kind).contains(&lab.only));
+    wanted.retain(|(without, kind, _, recoveries)| {
+        here.contains(kind) && control(without, *kind, *recoveries).contains(&lab.only)
+    });
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -105,15 +120,16 @@ fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
             return vec![report.printed()];
         }
     };
-    let trials = wanted.into_iter().map(|(without, kind, cuts)| {
-        let name = control(without, kind);
-        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts, recoveries: 0, least: 0 }
+    let trials = wanted.into_iter().map(|(without, kind, cuts, recoveries)| {
+        let name = control(without, kind, recoveries);
+        Trial { name, kind, program: program.clone(), without, recordings: 1, cuts, recoveries, least: 0 }
     });
     tried(lab, trials)
 }
 
-fn control(without: &str, kind: Kind) -> String {
-    format!("control: no {without}, {}", kind.name())
+fn control(without: &str, kind: Kind, recoveries: usize) -> String {
+    let what = if recoveries > 0 { ", roll-forward" } else { "" };
+    format!("control: no {without}, {}{what}", kind.name())
 }
 
 fn tried(lab: &Lab, trials: impl IntoIterator<Item = Trial>) -> Vec<Report> {
@@ -143,7 +159,7 @@ pub fn process() -> ! {
             record::run(&order).unwrap_or_else(|why| fail(&why));
         }
         Role::Work { root, seed, steps } => workload::run(&root, seed, steps),
-        Role::Recover { root } => workload::recover(&root),
+        Role::Recover { root, works } => workload::recover(&root, works),
         Role::Check(order) => {
             let found = check::run(&order).unwrap_or_else(|why| fail(&why));
             for (kind, at) in found {

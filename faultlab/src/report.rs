@@ -30,6 +30,8 @@ pub struct Report {
     /// Faults that were planned, and those that happened.
     pub sites: u64,
     pub fired: u64,
+    /// Nothing was done that could have happened or not: what was looked at is told otherwise.
+    pub only_looks: bool,
     /// Other counts worth telling.
     pub told: Vec<(&'static str, u64)>,
     troubles: Vec<(Trouble, String)>,
@@ -48,6 +50,7 @@ impl Report {
             started: Instant::now(),
             sites: 0,
             fired: 0,
+            only_looks: false,
             told: Vec::new(),
             troubles: Vec::new(),
             missed: Vec::new(),
@@ -85,6 +88,13 @@ impl Report {
         }
     }
 
+    /// More than this, and what is dropped may be what counts.
+    pub fn at_most(&mut self, most: u64, count: u64, what: &str) {
+        if count > most {
+            self.trouble(Trouble::Wrong, format!("{count} {what}, and there are to be {most} at most"));
+        }
+    }
+
     /// The sum of others, in a line of its own; `least` faults are to have happened.
     pub fn total(name: &str, lab: &Lab, least: u64, reports: &[Self]) -> Self {
         let mut total = Self::new(format!("{name} TOTAL"), lab.seed);
@@ -107,7 +117,8 @@ impl Report {
 
     /// Everything planned has happened, and nothing was wrong after it.
     pub fn is_good(&self) -> bool {
-        self.sites > 0 && self.fired == self.sites && self.troubles.is_empty() && self.counted.is_empty()
+        let happened = self.only_looks || (self.sites > 0 && self.fired == self.sites);
+        happened && self.troubles.is_empty() && self.counted.is_empty()
     }
 
     /// Prints its line and hands it on.
@@ -119,7 +130,7 @@ impl Report {
     /// All that was wrong, for those who have to find out why.
     pub fn troubles(&self) -> String {
         let mut text = format!("{}:", self.name);
-        if self.sites == 0 || self.fired != self.sites {
+        if !self.only_looks && (self.sites == 0 || self.fired != self.sites) {
             let _ = write!(text, "\n  {} of {} faults happened", self.fired, self.sites);
         }
         for site in self.missed.iter().take(50) {
@@ -143,7 +154,10 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, seed, sites, fired, .. } = self;
-        write!(f, "{name:<28} seed={seed} sites={sites} fired={fired}")?;
+        write!(f, "{name:<28} seed={seed}")?;
+        if !self.only_looks {
+            write!(f, " sites={sites} fired={fired}")?;
+        }
         let [lost, doubled, litter, wrong] =
             [Trouble::Lost, Trouble::Doubled, Trouble::Litter, Trouble::Wrong].map(|kind| self.count(kind));
         write!(f, " lost={lost} doubled={doubled} litter={litter} wrong={wrong}")?;

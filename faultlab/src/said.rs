@@ -3,7 +3,7 @@
 //! By a socket, because sending is no call that faults are put at: what was told
 //! has been heard, whatever becomes of the process or of its files.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::net::SendFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
+
+use crate::starts;
 
 /// Something that has happened. Acknowledgements are told when the call that
 /// gives them has returned.
@@ -65,6 +67,7 @@ pub struct Ran {
     pub stderr: String,
     /// It did not end by itself in time, and was killed.
     pub overdue: bool,
+    pub took: Duration,
 }
 
 impl Ran {
@@ -79,15 +82,17 @@ pub struct Heard {
     child: Child,
     ear: UnixStream,
     lines: Vec<u8>,
+    started: Instant,
 }
 
 impl Heard {
     pub fn start(mut command: Command) -> Self {
         let (ear, mouth) = UnixStream::pair().unwrap();
-        let child = command.stdin(OwnedFd::from(mouth)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdin(OwnedFd::from(mouth)).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = starts::start(&mut command).unwrap();
         // The command has the other copy of the process's end.
         drop(command);
-        Self { child, ear, lines: Vec::new() }
+        Self { child, ear, lines: Vec::new(), started: Instant::now() }
     }
 
     /// The process that tells, once it has told who it is.
@@ -109,9 +114,15 @@ impl Heard {
         }
         self.ear.set_read_timeout(Some(left)).unwrap();
         let mut bytes = [0; 4096];
-        let count = self.ear.read(&mut bytes).unwrap_or(0);
-        self.lines.extend_from_slice(&bytes[..count]);
-        count > 0
+        match self.ear.read(&mut bytes) {
+            Ok(count) => {
+                self.lines.extend_from_slice(&bytes[..count]);
+                count > 0
+            }
+            // A signal, or a wait that is over: neither is the end of what it has to say.
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => true,
+            Err(error) => panic!("a process cannot be heard any more: {error}"),
+        }
     }
 
     /// Waits for its end.
@@ -125,7 +136,8 @@ impl Heard {
         let mut stderr = Vec::new();
         let _ = self.child.stderr.take().unwrap().read_to_end(&mut stderr);
         let status = self.child.wait().unwrap();
-        Ran { status, said: self.said(), stderr: String::from_utf8_lossy(&stderr).into_owned(), overdue }
+        let (stderr, took) = (String::from_utf8_lossy(&stderr).into_owned(), self.started.elapsed());
+        Ran { status, said: self.said(), stderr, overdue, took }
     }
 
     fn kill(&mut self) {

@@ -17,7 +17,7 @@ use crate::snapshot::Row;
 use crate::world::{Tree, World};
 
 pub use commits::Change;
-pub use worked::{WORKER, enqueued};
+pub use worked::{IN_TROUBLE, WORKER, enqueued};
 
 /// One of them. Everything has a name of its own, so that it can be asked for
 /// again.

@@ -1,24 +1,27 @@
 //! Faults in one thread of a real worker: strace comes to that thread when it
 //! waits for work, so that the calls it makes for it have their numbers.
 
-use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
 use crate::aftermath::Case;
-use crate::census::Census;
+use crate::census::{Census, shape, steady};
 use crate::kill::{PATIENCE, command};
 use crate::said::{Heard, Ran};
-use crate::scenarios::{WORKER, enqueued};
+use crate::scenarios::{IN_TROUBLE, WORKER, enqueued};
+use crate::starts;
 use crate::strace::{self, At, Call};
 
 /// The threads that change files, by their names: the one that claims, the one
-/// that runs handlers, and the one that records their ends.
-pub const THREADS: [&str; 3] = [MAIN, "jobq-run", "jobq-finish"];
+/// that runs handlers, and the one that records their ends. With the number of sites that
+/// each has at least: who writes for whom differs from run to run, so that some of their
+/// calls are never at the same place.
+pub const THREADS: [(&str, u64); 3] = [(MAIN, 20), ("jobq-run", 12), ("jobq-finish", 8)];
 
 /// The thread that a process begins with, whatever its name is.
 const MAIN: &str = "main";
@@ -28,13 +31,17 @@ pub struct Run {
     pub ran: Ran,
     /// The calls of that thread, those it makes for nothing but to look included.
     pub made: Vec<Call>,
+    root: PathBuf,
 }
 
 impl Run {
     /// The worker does its jobs; `fault` is what happens in the thread.
     pub fn new(case: &mut Case<'static>, thread: &str, fault: Option<(&Call, At)>) -> Result<Self, String> {
         let log = case.world.outside("log");
-        let mut worker = Heard::start(command(WORKER.name, &case.world.root()));
+        let mut command = command(WORKER.name, &case.world.root());
+        // A single fault is soon over; one that stays is seen to be waited out.
+        command.env(IN_TROUBLE, if matches!(fault, Some((_, At::FailOn(_)))) { "3" } else { "15" });
+        let mut worker = Heard::start(command);
         let pid = worker.pid(PATIENCE).ok_or("the worker does not start")?;
         let id = thread_of(pid, thread)?;
         let mut tracer = Tracer::attached(id, fault, &log)?;
@@ -43,19 +50,23 @@ impl Run {
         tracer.end();
         case.ended(&ran);
         let (made, _) = strace::calls(&log);
-        Ok(Self { ran, made })
+        Ok(Self { ran, made, root: case.world.root() })
+    }
+
+    /// Whether this is that call, and not another that has its number this time.
+    pub fn is_at(&self, site: &Call, call: &Call) -> bool {
+        let numbers = (&call.name, call.nth) == (&site.name, site.nth);
+        numbers && call.line.contains(self.root.to_str().unwrap()) && shape(&call.line) == shape(&site.line)
     }
 }
 
-/// What a thread changes for the jobs. What differs from run to run, by who is
-/// first, is left out: a call's number counts if it was there in each of three.
+/// What a thread changes for the jobs, when nothing goes wrong.
 pub fn census(thread: &str) -> Result<Census, String> {
-    let (mut runs, mut calls) = (Vec::new(), 0);
-    for _ in 0..3 {
+    let most = AtomicUsize::new(0);
+    let there = steady(8, |_| {
         let mut case = Case::new(&WORKER);
         case.racy = true;
-        let Run { ran, made } = Run::new(&mut case, thread, None)?;
-        let root = case.world.root();
+        let Run { ran, made, root } = Run::new(&mut case, thread, None)?;
         if !ran.status.success() {
             return Err(format!("the worker fails by itself: {} {:?} {}", ran.status, ran.said, ran.stderr));
         }
@@ -63,18 +74,11 @@ pub fn census(thread: &str) -> Result<Census, String> {
         if !troubles.is_empty() {
             return Err(format!("without any fault: {troubles:?}"));
         }
-        calls = made.len().max(calls);
+        most.fetch_max(made.len(), Ordering::Relaxed);
         let here = |call: &Call| call.changes() && call.line.contains(root.to_str().unwrap());
-        runs.push(made.into_iter().filter(here).collect::<Vec<Call>>());
-    }
-    let fullest = runs.iter().map(Vec::len).max().expect("three runs");
-    let mut sites = runs.pop().expect("three runs");
-    for run in &runs {
-        let last: HashMap<&str, usize> = run.iter().map(|call| (call.name.as_str(), call.nth)).collect();
-        sites.retain(|call| last.get(call.name.as_str()).is_some_and(|nth| call.nth <= *nth));
-    }
-    let dropped = (fullest - sites.len()) as u64;
-    Ok(Census { sites, dropped, calls })
+        Ok(made.into_iter().filter(here).collect())
+    })?;
+    Ok(Census { calls: most.into_inner(), ..there })
 }
 
 /// A thread of the worker, once it is there.
@@ -107,7 +111,8 @@ struct Tracer(Child);
 impl Tracer {
     fn attached(thread: u32, fault: Option<(&Call, At)>, log: &Path) -> Result<Self, String> {
         let mut command = strace::attached(thread, fault, log);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = starts::start(&mut command);
         let mut tracer = Self(child.map_err(|error| format!("strace: {error}"))?);
         let mut line = String::new();
         let _ = BufReader::new(tracer.0.stderr.take().expect("piped")).read_line(&mut line);

@@ -59,6 +59,13 @@ impl World {
         litter(&self.root())
     }
 
+    /// Whoever has a job.
+    pub fn owners(&self) -> Vec<String> {
+        let sql = self.sql();
+        let mut owners = sql.prepare("SELECT DISTINCT locked_by FROM jobs WHERE locked_by IS NOT NULL").unwrap();
+        owners.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+    }
+
     /// The database as any other program sees it.
     pub fn sql(&self) -> Connection {
         let conn = Connection::open(self.root().join(".jobq/jobq.db")).unwrap();

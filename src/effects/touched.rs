@@ -79,7 +79,10 @@ impl Touched {
 
 impl State {
     fn flush(&mut self, files: &Files) {
-        for (folder, path) in std::mem::take(&mut self.folders).into_values() {
+        // In an order that is the same each time, so that what goes wrong at one can be made to do so again.
+        let mut folders: Vec<(OwnedFd, String)> = std::mem::take(&mut self.folders).into_values().collect();
+        folders.sort_by(|(_, one), (_, other)| one.cmp(other));
+        for (folder, path) in folders {
             if self.failed.is_some() {
                 return;
             }

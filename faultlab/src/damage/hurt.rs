@@ -62,11 +62,7 @@ impl Part {
                 let asked = random.choice(decided.collect::<Vec<_>>()).expect("there are some");
                 let harm = if random.bool() { words_of(asked, &own, random) } else { row_of(asked, &own, random) };
                 // What a job is to queue stands in the plan of that job, and so it is with a commit.
-                let commit = |other: &&Asked| matches!(other.what, What::Write { .. }) && other.id < asked.id;
-                let planner = match asked.stand {
-                    Stand::Accepted => all.iter().rev().find(commit).map(|commit| commit.id.clone()),
-                    _ => asked.is_follow_up().then(truth::leader),
-                };
+                let planner = truth::commit_of(asked).or_else(|| asked.is_follow_up().then(truth::leader));
                 let victims = std::iter::once(asked.id.clone()).chain(planner).collect();
                 Harm { victims, ..harm }
             }

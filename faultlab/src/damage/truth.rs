@@ -122,6 +122,14 @@ pub fn leader() -> String {
     decided.expect("there are some").id
 }
 
+/// The commit that a job was accepted with.
+pub fn commit_of(asked: &Asked) -> Option<String> {
+    let all = all();
+    let commit = |other: &&Asked| matches!(other.what, What::Write { .. }) && other.id < asked.id;
+    let is_job = asked.stand == Stand::Accepted && !matches!(asked.what, What::Write { .. });
+    all.iter().rev().find(commit).filter(|_| is_job).map(|commit| commit.id.clone())
+}
+
 impl Asked {
     /// The job that stands for it; a commit's own is made by the commit.
     pub fn job(&self) -> NewJob {

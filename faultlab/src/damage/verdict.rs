@@ -24,7 +24,7 @@ use rusqlite::Connection;
 
 use super::hand::{IMPATIENT, RAN, SAID};
 use super::hurt::{Harm, Part};
-use super::truth::{self, Asked, Stand, What};
+use super::truth::{self, Asked, What};
 use crate::report::Trouble;
 use crate::world::walk;
 
@@ -47,6 +47,8 @@ pub struct Verdict {
 struct Kept {
     status: String,
     error: String,
+    /// The job that it waits on.
+    waiting_on: String,
 }
 
 impl Kept {
@@ -73,8 +75,8 @@ pub fn judge(folder: &Path, part: Part, harm: &Harm) -> Verdict {
     let all = truth::all();
     let right = case.files(folder, &all) & case.runs(folder, &all);
     case.events(&database);
-    case.neighbours(&all);
     case.verdict.impatient = folder.join(IMPATIENT).exists();
+    case.neighbours(&all);
     case.verdict.harmless = right && all.iter().all(|asked| case.is_completed(asked));
     case.verdict
 }
@@ -83,12 +85,13 @@ pub fn judge(folder: &Path, part: Part, harm: &Harm) -> Verdict {
 fn read(database: &Path) -> rusqlite::Result<(HashMap<String, Kept>, bool)> {
     let sql = Connection::open(database)?;
     let said = sql.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
-    let mut jobs = sql.prepare("SELECT id, status, coalesce(last_error, '') FROM jobs NOT INDEXED")?;
+    let select = "SELECT id, status, coalesce(last_error, ''), coalesce(waiting_on, '') FROM jobs NOT INDEXED";
+    let mut jobs = sql.prepare(select)?;
     let mut rows = jobs.query([])?;
     let mut kept = HashMap::new();
     while let Ok(Some(row)) = rows.next() {
         let text = |index| row.get_ref(index).ok().and_then(|value| value.as_str().ok()).unwrap_or("?").to_owned();
-        kept.insert(text(0), Kept { status: text(1), error: text(2) });
+        kept.insert(text(0), Kept { status: text(1), error: text(2), waiting_on: text(3) });
     }
     Ok((kept, said.is_ok_and(|said| said == "ok")))
 }
@@ -102,7 +105,12 @@ impl Case<'_> {
     /// is not excused by anything.
     fn is_told(&mut self, asked: &Asked) -> bool {
         if let Some(kept) = self.kept.get(&asked.id) {
-            return !kept.is_completed();
+            // Nor is one that waits for what is done: nobody would ever look at it.
+            let waits = kept.status == "pending" && truth::commit_of(asked).is_some_and(|on| on == kept.waiting_on);
+            let forgotten = waits && self.kept.get(&kept.waiting_on).is_some_and(Kept::is_completed);
+            let told = !kept.is_completed() && !(forgotten && self.sound && self.said.is_empty());
+            self.verdict.doctor |= forgotten && !self.sound && self.said.is_empty();
+            return told;
         }
         // It was never committed, as far as the log goes; or who was to queue it was not done.
         let leader_is_done = || self.kept.get(&truth::leader()).is_some_and(Kept::is_completed);
@@ -206,8 +214,9 @@ impl Case<'_> {
         for asked in all {
             let (status, error) =
                 self.kept.get(&asked.id).map_or(("not there", ""), |kept| (&kept.status, &kept.error));
-            // What waits on a commit that cannot be applied waits on; what a job was to queue is not queued.
-            let waits = asked.stand == Stand::Accepted && status == "pending";
+            // What waits on a commit that was not applied waits on (that one is judged by itself); what a job was to queue is not queued.
+            let is_open = |commit: &String| !self.kept.get(commit).is_some_and(Kept::is_completed);
+            let waits = status == "pending" && truth::commit_of(asked).as_ref().is_some_and(is_open);
             let waits = waits || (asked.is_follow_up() && victims.contains(&truth::leader()) && status == "not there");
             let good = match self.part {
                 _ if !victims.contains(&asked.id) => status == "completed" || waits,
@@ -218,8 +227,13 @@ impl Case<'_> {
             };
             // A name is also what SQLite finds rows by. Where one is looked for and not found,
             // all that can be said is that the database is damaged, at the least by its own check.
+            // One whose row can be read is done, whatever is said, unless nothing could be done at
+            // all: a page that SQLite refuses to write to is everybody's.
             let unfound = status == "not there" || error.contains("plan_damaged");
-            let misled = self.part == Part::Plan && (!self.said.is_empty() || (!self.sound && unfound));
+            let unfound = unfound || (status == "pending" && truth::commit_of(asked).is_some());
+            let stopped = self.verdict.impatient && !self.said.is_empty();
+            let told = unfound && (!self.said.is_empty() || !self.sound);
+            let misled = self.part == Part::Plan && (told || stopped);
             self.verdict.misled |= !good && misled;
             if !good && !misled {
                 wrong.push(format!("{} is {status}: {error:?}", asked.id));

@@ -61,7 +61,7 @@ const SOURCE: &[&str] = &[
 const NAMES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "name = \"jobq\"\nversion", "name = \"jobq-altered\"\nversion"),
     ("Cargo.toml", "[[bin]]", "[[bin]]\npath = \"src/main.rs\""),
-    ("Cargo.toml", "[dependencies]", "[lib]\nname = \"jobq\"\n\n[dependencies]"),
+    ("Cargo.toml", "[lib]", "[lib]\nname = \"jobq\""),
     ("faultlab/Cargo.toml", "name = \"faultlab\"", "name = \"faultlab-altered\""),
     ("faultlab/Cargo.toml", "jobq = { path = \"..\"", "jobq = { path = \"..\", package = \"jobq-altered\""),
 ];

@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::disk::{Act, Image};
 use super::filesystem::Kind;
-use super::notes::Recorded;
+use super::notes::{Note, Recorded, Stamped};
 
 /// A moment, and what was kept of the writes since the last flush.
 pub struct Cut {
@@ -30,6 +30,8 @@ pub enum Aim {
     /// Somebody has just been told something, and little of what was not flushed is
     /// there: where a missing flush shows.
     AtPromises,
+    /// The same where a job was just decided and nobody has applied it: whoever opens does.
+    AtDecisions,
 }
 
 /// The ways in which writes get lost.
@@ -81,6 +83,10 @@ impl Film {
     /// This many cuts, no two of which leave the same disk, in order.
     pub fn cuts(&self, told: &Recorded, count: usize, aim: Aim, random: &mut Rng) -> Vec<Cut> {
         let Recorded { start, notes } = told;
+        // Those of whoever came before were told before this began.
+        let counts = |note: &&Stamped| aim != Aim::AtDecisions || matches!(note.note, Note::Decided(_));
+        let told = notes.iter().filter(counts).map(|note| note.position).filter(|at| at >= start);
+        let told: Vec<usize> = told.collect();
         let (moments, ways) = if aim == Aim::Anywhere { (4, WAYS) } else { (2, &WAYS[..2]) };
         let flushes: Vec<usize> = (*start..self.acts.len()).filter(|at| matches!(self.acts[*at], Act::Flush)).collect();
         let (mut cuts, mut known) = (Vec::new(), HashSet::new());
@@ -91,7 +97,7 @@ impl Film {
             }
             // Right after somebody was told something, right before a flush, or whenever.
             let position = match random.u32(0..moments) {
-                0 | 1 => notes[random.usize(0..notes.len())].position.max(*start),
+                0 | 1 if !told.is_empty() => told[random.usize(0..told.len())],
                 2 if !flushes.is_empty() => flushes[random.usize(0..flushes.len())],
                 _ => random.usize(*start..=self.acts.len()),
             };

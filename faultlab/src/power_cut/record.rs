@@ -93,7 +93,8 @@ fn taken(order: &Order, root: &Path, served: &Served) -> Result<Vec<Stamped>, St
     let root = root.to_owned();
     let role = match order.work {
         Work::Anew { seed, steps } => Role::Work { root, seed, steps },
-        Work::Recovery { .. } => Role::Recover { root },
+        // One that does without something shows what opening does without it.
+        Work::Recovery { .. } => Role::Recover { root, works: order.without.is_empty() },
     };
     let mut command = Command::new(&order.program);
     command.arg(super::HIDDEN).env(super::WITHOUT, &order.without);

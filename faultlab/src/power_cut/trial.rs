@@ -27,7 +27,8 @@ pub struct Trial {
     pub recordings: usize,
     /// How many cuts, over all recordings.
     pub cuts: usize,
-    /// Not the work is cut, but this many recoveries after cuts of each recording.
+    /// Not the work is cut, but this many recoveries after cuts of each recording. Then it
+    /// is these that do without something; those before them had all they need.
     pub recoveries: usize,
     /// With fewer cuts than this, less is proved than is claimed.
     pub least: u64,
@@ -93,7 +94,10 @@ impl Run<'_> {
             self.cut(&first, self.trial.cuts_each());
             return Ok(());
         }
-        let cuts = first.film.cuts(&first.told, recoveries, Aim::Anywhere, &mut self.random);
+        // Where there is something to bring to its end, and wherever else.
+        let anywhere = if self.trial.is_control() { 0 } else { recoveries / 2 };
+        let mut cuts = first.film.cuts(&first.told, anywhere, Aim::Anywhere, &mut self.random);
+        cuts.extend(first.film.cuts(&first.told, recoveries - anywhere, Aim::AtDecisions, &mut self.random));
         for (number, cut) in cuts.iter().enumerate() {
             let place = place.join(format!("recovery-{number}"));
             std::fs::create_dir(&place).map_err(|e| e.to_string())?;
@@ -107,8 +111,10 @@ impl Run<'_> {
     }
 
     fn record(&mut self, name: String, place: PathBuf, work: Work) -> Result<Recording, String> {
-        let Trial { kind, program, without, .. } = self.trial;
-        let (folder, program, without) = (place.clone(), program.clone(), (*without).to_owned());
+        let Trial { kind, program, without, recoveries, .. } = self.trial;
+        let is_first = matches!(work, Work::Anew { .. });
+        let without = if is_first && *recoveries > 0 { "" } else { without };
+        let (folder, program, without) = (place.clone(), program.clone(), without.to_owned());
         let order = record::Order { kind: *kind, folder, program, without, work };
         processes::run(&Role::Record(order)).map_err(|why| format!("{name}: {why}"))?;
         let kept = Kept(&place);

@@ -34,11 +34,13 @@ pub fn run(root: &Path, seed: u64, steps: usize) {
     });
 }
 
-/// Does what others have left to do.
-pub fn recover(root: &Path) {
+/// Brings to its end what others had accepted; and, if it works, does what they have left to do.
+pub fn recover(root: &Path, works: bool) {
     let desk = Arc::new(Desk::default());
     let queue = open(root, &desk);
-    worker(&queue, &desk, true).run(&Shutdown::new()).unwrap();
+    if works {
+        worker(&queue, &desk, true).run(&Shutdown::new()).unwrap();
+    }
 }
 
 fn open(root: &Path, desk: &Desk) -> Arc<Queue> {

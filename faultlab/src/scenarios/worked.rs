@@ -1,7 +1,6 @@
 //! A real worker with all its threads, and jobs that come when it is there.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jobq::worker::AttemptEnd;
@@ -27,10 +26,12 @@ pub const WORKER: Scenario = Scenario {
 
 /// Jobs there are in the end.
 const JOBS: usize = 4;
-/// A worker that has told of trouble so often is asked to end, and not gently.
-const MOST_TROUBLES: u32 = 3;
-/// So is one that takes too long; it must end by itself, however bad things are.
-const LONGEST: Duration = Duration::from_secs(20);
+/// For how many seconds a worker may be in trouble before it is asked to end, and not gently.
+/// One whose trouble is over goes on long before; one whose trouble stays must not make use of
+/// the time (see `errors.rs`).
+pub const IN_TROUBLE: &str = "FAULTLAB_IN_TROUBLE";
+/// One that takes longer is asked to end, too; it must do so by itself, however bad things are.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// Queues them, and returns their ids.
 pub fn enqueued(world: &World) -> Vec<String> {
@@ -43,21 +44,23 @@ fn deed(child: &Child) -> Deed {
     // Whoever watches comes later. Where nobody minds, there is nothing to allow.
     let _ = set_ptracer(PTracer::Any);
     let queue = Arc::new(child.open()?);
-    let troubles = Arc::new(AtomicU32::new(0));
-    let (speaker, told) = (Speaker::again(), Arc::clone(&troubles));
+    let since: Arc<OnceLock<Instant>> = Arc::default();
+    let (speaker, told) = (Speaker::again(), Arc::clone(&since));
     let poll_interval = Duration::from_millis(200);
     let options = WorkerOptions { concurrency: 1, poll_interval, ..WorkerOptions::default() };
     let worker = Worker::new(Arc::clone(&queue), jobs::registry(&Found::default()), options);
     let worker = worker.map_err(|_| GaveUp)?.observed_by(move |event| {
         if let Some(said) = said(event) {
-            told.fetch_add(u32::from(matches!(said, Said::Failed(..))), Ordering::SeqCst);
+            if matches!(said, Said::Failed(..)) {
+                told.get_or_init(Instant::now);
+            }
             speaker.tell(&said);
         }
     });
     let shutdown = Shutdown::new();
     let asked = shutdown.clone();
     let seen = Arc::clone(&queue);
-    let watcher = std::thread::spawn(move || watch(&seen, &troubles, &asked));
+    let watcher = std::thread::spawn(move || watch(&seen, &since, &asked));
     let ended = worker.run(&shutdown);
     if let Err(error) = &ended {
         child.failed(error.kind(), &error.to_string());
@@ -67,15 +70,17 @@ fn deed(child: &Child) -> Deed {
 }
 
 /// Ends the worker when all is done, or when it has been in trouble for a while.
-fn watch(queue: &Queue, troubles: &AtomicU32, shutdown: &Shutdown) -> bool {
+fn watch(queue: &Queue, since: &OnceLock<Instant>, shutdown: &Shutdown) -> bool {
     let started = Instant::now();
+    let patience = std::env::var(IN_TROUBLE).ok().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    let patience = patience.unwrap_or(LONGEST);
     loop {
         let jobs = queue.list(&Filter::default()).unwrap_or_default();
         if jobs.len() == JOBS && jobs.iter().all(|job| job.status.is_finished()) {
             shutdown.request();
             return true;
         }
-        if troubles.load(Ordering::SeqCst) >= MOST_TROUBLES || started.elapsed() > LONGEST {
+        if since.get().is_some_and(|since| since.elapsed() > patience) || started.elapsed() > LONGEST {
             shutdown.request();
             shutdown.request();
             return false;

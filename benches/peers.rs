@@ -22,6 +22,8 @@ struct Peer {
     command: Vec<String>,
     settings: Vec<String>,
     operations: Vec<String>,
+    /// How the end of a job is stored.
+    acknowledges: String,
 }
 
 /// What one peer did at one setting, round by round.
@@ -117,7 +119,7 @@ impl Contender<'_> {
 
     /// At full durability by far; at its own weaker setting still ahead, where the goal is about that.
     fn goal(&self, operation: &str, at_once: usize) -> Goal {
-        let in_batches = self.setting.contains("batch");
+        let in_batches = !self.peer.acknowledges.starts_with("one by one");
         match (operation, at_once, self.is_full()) {
             ("enqueue", CONCURRENCY, true) => Goal::AtLeast(3.0),
             ("drain", _, true) => Goal::AtLeast(if in_batches { 2.0 } else { 10.0 }),
@@ -154,7 +156,7 @@ impl Peer {
 /// How soon another process begins, and what it costs to wait, of those that can tell.
 fn waiting(peer: &Peer, sizes: &Sizes, table: &mut Table) {
     let can = |operation: &str| peer.operations.iter().any(|o| o == operation);
-    for setting in settings(peer).filter(|s| can("pickup") && !s.contains("batch") && !s.starts_with("full")) {
+    for setting in settings(peer).filter(|s| can("pickup") && *s == "shipped") {
         let count = ["--count".to_owned(), sizes.pickups.to_string()];
         let Some(said) = peer.ask("pickup", setting, &count) else { continue };
         let title = format!("{} {} ({setting})", peer.name, peer.version);

@@ -126,6 +126,20 @@ pub const MUTANTS: &[Mutant] = &[
         "let synced = Ok(());",
         test("--lib", "seal"),
     ),
+    mutant(
+        "a hole in the log is jumped over",
+        "src/store/sqlite/log_writes.rs",
+        "Some(lost) if at > lost => return SQLITE_IOERR_WRITE,",
+        "Some(lost) if at > lost => {}",
+        test("--lib", "log_writes"),
+    ),
+    mutant(
+        "a hole in the log is synced",
+        "src/store/sqlite/log_writes.rs",
+        "        if self.lost.is_some() {\n            return SQLITE_IOERR_WRITE;\n        }\n",
+        "",
+        test("--lib", "log_writes"),
+    ),
     mutant("sync of the stage by a commit", "src/commit/plan.rs", "files.sync_stage()?;", "", POWER_CUT),
     mutant(
         "folders are synced before COMMIT",

@@ -122,8 +122,9 @@ function report(pragmas, figures) {
 }
 
 async function workerProcess() {
-  const command = process.argv.slice(2).map((word) => (word === operation ? "worker" : word));
-  const child = Bun.spawn([process.execPath, "--no-install", import.meta.path, ...command], { stdin: "pipe", stdout: "pipe" });
+  const command = [process.execPath, "--no-install", import.meta.path, ...process.argv.slice(2)];
+  command[command.indexOf(operation)] = "worker";
+  const child = Bun.spawn(command, { stdin: "pipe", stdout: "pipe" });
   const lines = readLines(child.stdout);
   if ((await lines.next()).value !== "ready") giveUp("the worker did not start");
   return { child, lines };

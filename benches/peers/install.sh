@@ -33,12 +33,12 @@ json() {
     echo "[${out[*]}]"
 }
 
-# peer NAME VERSION ACKNOWLEDGES SETTINGS OPERATIONS COMMAND...
+# peer NAME VERSION ACKNOWLEDGES CONCURRENCY SETTINGS OPERATIONS COMMAND...
 # Into the manifest goes what has just worked: each setting is tried with a few jobs.
 peer() {
-    local name=$1 version=$2 acknowledges=$3 operations=$5 works=() setting fields
-    local -a settings=($4)
-    shift 5
+    local name=$1 version=$2 acknowledges=$3 concurrency=$4 operations=$6 works=() setting fields
+    local -a settings=($5)
+    shift 6
     for setting in "${settings[@]}"; do
         if timeout 60 "$@" "${operations%% *}" --folder "$dir/check" --count 4 --threads 2 --concurrency 2 \
             --setting "$setting" >"$dir/check.log" 2>&1; then
@@ -51,8 +51,9 @@ peer() {
     [ ${#works[@]} -gt 0 ] || return 0
     # shellcheck disable=SC2086 # Operations are words.
     fields=("$(json "$name")" "$(json "$version")" "$(json "$acknowledges")" "$(json $operations)")
-    manifest+=("$(printf '{"name":%s,"version":%s,"acknowledges":%s,"operations":%s,"settings":%s,"command":%s}' \
-        "${fields[0]:1:-1}" "${fields[1]:1:-1}" "${fields[2]:1:-1}" "${fields[3]}" "$(json "${works[@]}")" "$(json "$@")")")
+    manifest+=("$(printf '{"name":%s,"version":%s,"acknowledges":%s,"concurrency":%s,"operations":%s,"settings":%s,"command":%s}' \
+        "${fields[0]:1:-1}" "${fields[1]:1:-1}" "${fields[2]:1:-1}" "$concurrency" "${fields[3]}" \
+        "$(json "${works[@]}")" "$(json "$@")")")
 }
 
 # environment FOLDER: a Python of its own.
@@ -76,8 +77,9 @@ pip() {
 python_peers() {
     local python=("$dir/python/bin/python" -B)
     if pip "$dir/python" honker "$honker" >&2; then
-        peer honker "$honker" "one by one" "shipped full" "enqueue drain pickup idle" "${python[@]}" "$here/honker_peer.py"
-        peer honker-batch50 "$honker" "in batches of 50" "shipped full" drain \
+        peer honker "$honker" "one by one" 1 "shipped full" "enqueue drain pickup idle" \
+            "${python[@]}" "$here/honker_peer.py"
+        peer honker-batch50 "$honker" "in batches of 50" 1 "shipped full" drain \
             "${python[@]}" "$here/honker_peer.py" --ack-batch 50
     else
         skip honker "pip could not install honker $honker"
@@ -85,13 +87,13 @@ python_peers() {
     # The wheel has no kernel watcher; its source says how to build one that has. pip's cache does not tell the two apart.
     if pip "$dir/python-kernel" honker "$honker" --no-cache-dir --no-binary honker \
         --config-settings "build-args=--features kernel-watcher,bundled-sqlite" >&2; then
-        peer honker-kernel "$honker" "one by one" "shipped full" "pickup idle" \
+        peer honker-kernel "$honker" "one by one" 1 "shipped full" "pickup idle" \
             "$dir/python-kernel/bin/python" -B "$here/honker_peer.py" --watcher kernel
     else
         skip honker-kernel "pip could not build honker $honker with its kernel watcher"
     fi
     if pip "$dir/python" huey "$huey" >&2; then
-        peer huey "$huey" "one by one, before it is run" "shipped full off" "enqueue drain pickup idle" \
+        peer huey "$huey" "one by one, before it is run" 1 "shipped full off" "enqueue drain pickup idle" \
             "${python[@]}" "$here/huey_peer.py"
     else
         skip huey "pip could not install huey $huey"
@@ -120,17 +122,17 @@ node_peers() {
     elif ! program=$(find_bun); then
         skip plainjob "npm has no bun that runs on this machine"
     else
-        peer plainjob "$plainjob on bun $bun" "one by one" "shipped full" "enqueue drain pickup idle" \
+        peer plainjob "$plainjob on bun $bun" "one by one" 1 "shipped full" "enqueue drain pickup idle" \
             env "NODE_PATH=$dir/npm/node_modules" "$program" --no-install "$here/plainjob_peer.mjs"
     fi
 }
 
-# rust_peer FOLDER CRATE ACKNOWLEDGES SETTINGS OPERATIONS
+# rust_peer FOLDER CRATE ACKNOWLEDGES CONCURRENCY SETTINGS OPERATIONS
 rust_peer() {
     local manifest_path="$here/rust/$1/Cargo.toml" version
     version=$(sed -n "s/^$2 = \"=\(.*\)\"/\1/p" "$manifest_path")
     if timeout 3000 cargo build --quiet --release --locked --manifest-path "$manifest_path" --target-dir "$dir/target" >&2; then
-        peer "$2" "$version" "$3" "$4" "$5" "$dir/target/release/$1-peer"
+        peer "$2" "$version" "$3" "$4" "$5" "$6" "$dir/target/release/$1-peer"
     else
         skip "$2" "cargo could not build it"
     fi
@@ -139,8 +141,8 @@ rust_peer() {
 if command -v python3 >/dev/null; then python_peers; else skip "honker and huey" "there is no python3"; fi
 node_peers
 if command -v cargo >/dev/null; then
-    rust_peer effectum effectum "what has ended meanwhile, together" "shipped shipped-wal full" "enqueue drain"
-    rust_peer apalis apalis-sqlite "what has ended meanwhile, together" "shipped full" "enqueue drain pickup idle"
+    rust_peer effectum effectum "what has ended meanwhile, together" 200 "shipped shipped-wal full" "enqueue drain"
+    rust_peer apalis apalis-sqlite "what has ended meanwhile, together" 8 "shipped full" "enqueue drain pickup idle"
 else
     skip "effectum and apalis-sqlite" "there is no cargo"
 fi

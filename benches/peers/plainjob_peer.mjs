@@ -33,14 +33,16 @@ const sleep = (ms) => new Promise((wake) => setTimeout(wake, ms));
 const now = () => performance.timeOrigin + performance.now();
 
 function giveUp(why) {
+  // A thread can only end itself.
+  if (!isMainThread) return parentPort.postMessage({ why });
   console.error(`given up: ${why}`);
   process.exit(1);
 }
 
 function open() {
   const db = new Database(join(folder, "plainjob.db"), { strict: true });
-  // It would print several lines for every job.
-  const logger = { debug() {}, info() {}, warn() {}, error: console.error };
+  // It would print several lines for every job; failures are seen below.
+  const logger = { debug() {}, info() {}, warn() {}, error() {} };
   const queue = defineQueue({ connection: bun(db), logger });
   // It asks for NORMAL itself, so this must come after it.
   if (args.setting === "full") db.exec("PRAGMA synchronous = FULL");
@@ -61,6 +63,7 @@ async function withThreads(threads, all) {
     const worker = new Worker(import.meta.path, { workerData: { argv: process.argv.slice(2), threads, index, gate } });
     worker.on("error", (error) => giveUp(`a thread failed: ${error}`));
     worker.on("message", (word) => {
+      if (word.why) giveUp(word.why);
       waiting[word] += 1;
       if (waiting[word] === (word === "done" && !all ? 1 : threads)) reached[word].resolve();
     });
@@ -105,7 +108,9 @@ function thread() {
     const onCompleted = () => {
       if (Atomics.add(gate, 1, 1) + 1 === count) parentPort.postMessage("done");
     };
-    const worker = defineWorker("noop", async () => {}, { queue, logger, onCompleted });
+    // So it is when the end of a job could not be stored because the others kept it out for 5 s.
+    const onFailed = (job, error) => giveUp(`job ${job.id} is stored as failed: ${error}`);
+    const worker = defineWorker("noop", async () => {}, { queue, logger, onCompleted, onFailed });
     begin();
     worker.start().catch((error) => giveUp(`a worker failed: ${error}`));
   }
@@ -117,8 +122,9 @@ function report(pragmas, figures) {
 }
 
 async function workerProcess() {
-  const command = process.argv.slice(2).map((word) => (word === operation ? "worker" : word));
-  const child = Bun.spawn([process.execPath, "--no-install", import.meta.path, ...command], { stdin: "pipe", stdout: "pipe" });
+  const command = [process.execPath, "--no-install", import.meta.path, ...process.argv.slice(2)];
+  command[command.indexOf(operation)] = "worker";
+  const child = Bun.spawn(command, { stdin: "pipe", stdout: "pipe" });
   const lines = readLines(child.stdout);
   if ((await lines.next()).value !== "ready") giveUp("the worker did not start");
   return { child, lines };

@@ -24,6 +24,8 @@ struct Peer {
     operations: Vec<String>,
     /// How the end of a job is stored.
     acknowledges: String,
+    /// What it drains fastest with.
+    concurrency: usize,
 }
 
 /// What one peer did at one setting, round by round.
@@ -35,7 +37,7 @@ struct Contender<'p> {
     said: Option<Value>,
 }
 
-/// What is compared: the operation, its threads or concurrency.
+/// What is compared: the operation, its threads or our concurrency. Peers drain with the one that suits them best.
 const RACES: [(&str, usize); 3] = [("enqueue", 1), ("enqueue", CONCURRENCY), ("drain", CONCURRENCY)];
 
 pub(crate) fn run(sizes: &Sizes, table: &mut Table, folder: &Path) {
@@ -87,9 +89,9 @@ impl Contender<'_> {
             if !self.peer.operations.iter().any(|o| o == operation) {
                 continue;
             }
-            let (count, option) = match *operation {
-                "drain" => (sizes.peer_drain, "--concurrency"),
-                _ => (sizes.peer_singles, "--threads"),
+            let (count, option, at_once) = match *operation {
+                "drain" => (sizes.peer_drain, "--concurrency", self.peer.concurrency),
+                _ => (sizes.peer_singles, "--threads", *at_once),
             };
             let options = ["--count", &count.to_string(), option, &at_once.to_string()].map(str::to_owned);
             if let Some(said) = self.peer.ask(operation, self.setting, &options) {

@@ -16,6 +16,7 @@ mod commit_crash {
     mod counter;
     mod disk;
     mod editor;
+    mod failed_sync;
     mod only_to_read;
     mod power_cut;
     mod recovering;

@@ -45,8 +45,8 @@ pub fn of_these_arguments() -> Option<ExitCode> {
         Err(_) => {
             let log = log_into(&folder);
             let said = find(&folder).err().map(|error| format!("{:?}: {error}", error.kind()));
-            let said = said.or_else(|| said_of_the_database(&log)).unwrap_or_default();
-            std::fs::write(folder.join(SAID), said).unwrap();
+            let said: Vec<String> = said.into_iter().chain(said_of_the_database(&log)).collect();
+            std::fs::write(folder.join(SAID), said.join("\n")).unwrap();
             Ok(())
         }
     };
@@ -71,7 +71,8 @@ fn log_into(folder: &Path) -> PathBuf {
 /// What it says of one job tells nothing of others.
 fn said_of_the_database(log: &Path) -> Option<String> {
     let log = std::fs::read_to_string(log).unwrap();
-    log.lines().find(|line| line.contains("the database is damaged")).map(str::to_owned)
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("the database is damaged")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Opens the queue and does all there is to do.

@@ -227,13 +227,13 @@ impl Case<'_> {
             };
             // A name is also what SQLite finds rows by. Where one is looked for and not found,
             // all that can be said is that the database is damaged, at the least by its own check.
-            // One whose row can be read is done, whatever is said, unless nothing could be done at
-            // all: a page that SQLite refuses to write to is everybody's.
+            // One whose row can be read is done, whatever is said, unless it is said of this one, or
+            // nothing could be done at all: a page that SQLite refuses to write to is everybody's.
             let unfound = status == "not there" || error.contains("plan_damaged");
             let unfound = unfound || (status == "pending" && truth::commit_of(asked).is_some());
             let stopped = self.verdict.impatient && !self.said.is_empty();
             let told = unfound && (!self.said.is_empty() || !self.sound);
-            let misled = self.part == Part::Plan && (told || stopped);
+            let misled = self.part == Part::Plan && (told || stopped || self.said.contains(&asked.id));
             self.verdict.misled |= !good && misled;
             if !good && !misled {
                 wrong.push(format!("{} is {status}: {error:?}", asked.id));

@@ -40,6 +40,7 @@ const fn mutant(name: &'static str, file: &'static str, from: &'static str, to: 
 
 const DURABLE: Test = with_cli("--test durable", "");
 const POWER_CUT: Test = with_cli("--test commit_crash", "power_cut");
+const FAILED_SYNC: Test = with_cli("--test commit_crash", "failed_sync");
 const CONFORMANCE: Test = test("--test store_conformance", "");
 const ATTACKS: Test = test("--test effects", "attacks");
 
@@ -161,6 +162,49 @@ pub const MUTANTS: &[Mutant] = &[
         "if tx.sync() {",
         "if tx.sync() || true {",
         test("--test effects", "through_the_store"),
+    ),
+    // The answers of syncs.
+    mutant(
+        "answer of a staged file's sync",
+        "src/effects/stage_writer.rs",
+        ".and_then(|()| rustix::fs::fsync(&self.file))",
+        ".map(|()| drop(rustix::fs::fsync(&self.file)))",
+        FAILED_SYNC,
+    ),
+    mutant(
+        "answer of folders' syncs",
+        "src/effects.rs",
+        "answer => answer,",
+        "answer => answer.or(Ok(())),",
+        FAILED_SYNC,
+    ),
+    mutant(
+        "answer of the syncs of folders that were changed",
+        "src/effects/touched.rs",
+        "self.failed = files.sync_folder(&folder, &path).err().map(|e| FileError::os(&path, \"sync the folder\", e));",
+        "let _ = files.sync_folder(&folder, &path);",
+        FAILED_SYNC,
+    ),
+    mutant(
+        "answer of the sync of names in the stage",
+        "src/effects/stage_sync.rs",
+        "let answer = self.sync_folder(&folder, \".jobq/stage\");",
+        "let answer = self.sync_folder(&folder, \".jobq/stage\").or(Ok::<(), rustix::io::Errno>(()));",
+        FAILED_SYNC,
+    ),
+    mutant(
+        "answer of the sync of an owner's folder in the stage",
+        "src/effects/stage_own.rs",
+        "self.sync_folder(&all, \".jobq/stage\")?;",
+        "let _ = self.sync_folder(&all, \".jobq/stage\");",
+        FAILED_SYNC,
+    ),
+    mutant(
+        "answer of the sync of the stage's name",
+        "src/effects/stage_own.rs",
+        "self.sync_folder(state, \".jobq\")?;",
+        "let _ = self.sync_folder(state, \".jobq\");",
+        FAILED_SYNC,
     ),
     mutant(
         "synchronous=FULL",

@@ -22,17 +22,21 @@ pub const WORD: &str = "soak-hand";
 pub enum Role {
     Enqueuer(u32),
     Committer(u32),
-    Worker,
+    Worker(u32),
     /// A worker that ends when there is nothing left to do.
     Drain,
 }
 
 impl Role {
+    pub fn is_worker(self) -> bool {
+        matches!(self, Role::Worker(_))
+    }
+
     pub fn arguments(self, soak: &Soak) -> Vec<String> {
         let (role, number) = match self {
             Role::Enqueuer(number) => ("enqueuer", number),
             Role::Committer(number) => ("committer", number),
-            Role::Worker => ("worker", 0),
+            Role::Worker(number) => ("worker", number),
             Role::Drain => ("drain", 0),
         };
         let folder = soak.folder.to_str().unwrap().to_owned();
@@ -53,8 +57,8 @@ pub fn of_these_arguments() -> Option<ExitCode> {
     let done = match role.as_str() {
         "enqueuer" => enqueue(&soak, number),
         "committer" => commit(&soak, number),
-        "worker" => work(&soak, false),
-        _ => work(&soak, true),
+        "worker" => work(&soak, false, if number == 0 { WorkerOptions::default().lease } else { SHORT_LEASE }),
+        _ => work(&soak, true, WorkerOptions::default().lease),
     };
     if let Err(error) = done {
         ledger::note(&soak, TROUBLES, &format!("{role} {number}: {:?}: {error}", error.kind()));
@@ -154,10 +158,14 @@ fn commit(soak: &Soak, committer: u32) -> jobq::Result<()> {
     Ok(())
 }
 
-fn work(soak: &Soak, drain: bool) -> jobq::Result<()> {
+/// Of all workers but the first: who is stopped for longer is taken for frozen by the others,
+/// and what it does when it goes on must count for nothing.
+pub const SHORT_LEASE: Duration = Duration::from_millis(250);
+
+fn work(soak: &Soak, drain: bool, lease: Duration) -> jobq::Result<()> {
     let registry = registry(soak);
     let queue = Arc::new(open(soak, &registry)?);
-    let options = WorkerOptions { concurrency: 2, drain, ..WorkerOptions::default() };
+    let options = WorkerOptions { concurrency: 2, drain, lease, ..WorkerOptions::default() };
     Worker::new(queue, registry, options)?.run(&Shutdown::new()).map(drop)
 }
 
@@ -188,12 +196,15 @@ impl Handler for Noting {
                 ledger::note(&self.soak, TROUBLES, &line);
             }
         }
+        if note.slow {
+            std::thread::sleep(Duration::from_millis(fastrand::u64(50..500)));
+        }
         self.ran.note(&format!("{} {}{ENDED}", note.key, ctx.attempt()));
         Ok(Outcome::done())
     }
 }
 
-/// A handler of jobq's own, and a line in the ledger.
+/// A handler of jobq's own, and its lines in the ledger.
 struct Noted<H> {
     handler: H,
     ran: Arc<Ledger>,
@@ -208,6 +219,8 @@ impl<H: Handler> Handler for Noted<H> {
         payload: H::Payload,
     ) -> Result<Outcome<<H::Payload as Payload>::Output>, HandlerError> {
         self.ran.note(&format!("{} {}", ctx.job_id(), ctx.attempt()));
-        self.handler.run(ctx, payload)
+        let outcome = self.handler.run(ctx, payload);
+        self.ran.note(&format!("{} {}{ENDED}", ctx.job_id(), ctx.attempt()));
+        outcome
     }
 }

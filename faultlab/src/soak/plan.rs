@@ -17,6 +17,9 @@ const LANES: u64 = 16;
 const PATHS: u64 = 8;
 const COUNTERS: u64 = 3;
 
+/// One of so many jobs in a lane takes longer than some leases.
+const SLOW: u32 = 30;
+
 /// Every so many jobs there is one of which the id is known, to be waited for.
 pub const MILESTONE: u64 = 64;
 
@@ -31,8 +34,8 @@ pub struct Item {
 pub enum Kind {
     /// Does something that is no file: it is noted that it ran.
     Note,
-    /// The same, in order with all others of its lane.
-    InLane(String),
+    /// The same, in order with all others of its lane; some take their time.
+    InLane { lane: String, slow: bool },
     /// A file of its own.
     File { path: String, content: String },
     /// One of many things that happen to one file; `None` removes it.
@@ -48,6 +51,9 @@ pub struct Note {
     /// A counter and what it has at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(String, u64)>,
+    /// It takes its time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub slow: bool,
 }
 
 impl Payload for Note {
@@ -70,7 +76,10 @@ impl Item {
             return Self { key, has_id: true, kind: Kind::Note };
         }
         let kind = match random.u32(..100) {
-            0..10 => Kind::InLane(format!("lane-{}", random.u64(..LANES))),
+            0..10 => {
+                let lane = format!("lane-{}", random.u64(..LANES));
+                Kind::InLane { lane, slow: random.u32(..SLOW) == 0 }
+            }
             10..18 => Kind::Path {
                 path: format!("paths/{enqueuer}-{}.txt", random.u64(..PATHS)),
                 content: (random.u32(..3) > 0).then(|| format!("the {number}-th of {enqueuer}")),
@@ -87,10 +96,11 @@ impl Item {
     }
 
     pub fn job(&self) -> NewJob {
-        let note = || NewJob::of(&Note { key: self.key.clone(), counted: None });
+        let slow = matches!(self.kind, Kind::InLane { slow: true, .. });
+        let note = || NewJob::of(&Note { key: self.key.clone(), counted: None, slow });
         let job = match &self.kind {
             Kind::Note => note(),
-            Kind::InLane(lane) => note().lane(lane),
+            Kind::InLane { lane, .. } => note().lane(lane),
             Kind::File { path, content } => NewJob::of(&CreateFile::text(path, content)),
             Kind::Path { path, content: Some(content) } => {
                 NewJob::of(&CreateFile { overwrite: true, ..CreateFile::text(path, content) })
@@ -134,7 +144,7 @@ impl Count {
     pub fn fill(&self, tx: &mut jobq::Draft, value: u64) -> jobq::Result<()> {
         tx.id(&self.id)?;
         let counted = Some((self.path.clone(), value));
-        tx.enqueue(lasting(NewJob::of(&Note { key: self.note_id.clone(), counted }).id(&self.note_id)))?;
+        tx.enqueue(lasting(NewJob::of(&Note { key: self.note_id.clone(), counted, slow: false }).id(&self.note_id)))?;
         let (path, content) = &self.file;
         tx.enqueue(lasting(NewJob::of(&CreateFile::text(path, content)).id(&self.file_id)))
     }

@@ -28,6 +28,9 @@ pub struct Pace {
 const STOP: Range<u64> = 20..400;
 /// One of so many is a stop.
 const STOPS: u32 = 4;
+/// And of a worker's, one of so many is longer than a short lease (`SHORT_LEASE`), by far.
+const LONG_STOPS: u32 = 2;
+const LONG_STOP: Range<u64> = 400..1_000;
 
 pub struct Torment<'s> {
     soak: &'s Soak,
@@ -37,6 +40,7 @@ pub struct Torment<'s> {
     started: Instant,
     kills: u64,
     stops: u64,
+    long_stops: u64,
     /// Faults that were planned and have found nobody: others get them.
     owed: u64,
 }
@@ -59,11 +63,11 @@ impl<'s> Torment<'s> {
     pub fn new(soak: &'s Soak, pace: Pace) -> Self {
         let enqueuers = (0..ENQUEUERS).map(Role::Enqueuer);
         let committers = (ENQUEUERS..ENQUEUERS + COMMITTERS).map(Role::Committer);
-        let roles = enqueuers.chain(committers).chain((0..WORKERS).map(|_| Role::Worker));
+        let roles = enqueuers.chain(committers).chain((0..WORKERS).map(Role::Worker));
         let hand = |role| Hand { role, pid: start(soak, role), state: State::Running };
         let hands = roles.map(hand).collect();
         let random = fastrand::Rng::with_seed(soak.seed);
-        Self { soak, pace, random, hands, started: Instant::now(), kills: 0, stops: 0, owed: 0 }
+        Self { soak, pace, random, hands, started: Instant::now(), kills: 0, stops: 0, long_stops: 0, owed: 0 }
     }
 
     /// Until the producers have ended. False if they never do.
@@ -74,7 +78,7 @@ impl<'s> Torment<'s> {
                 report.trouble(Trouble::Wrong, trouble);
                 break false;
             }
-            if !self.hands.iter().any(|hand| hand.role != Role::Worker && hand.state != State::Ended) {
+            if !self.hands.iter().any(|hand| !hand.role.is_worker() && hand.state != State::Ended) {
                 break true;
             }
             if self.started.elapsed() > self.pace.patience {
@@ -97,7 +101,7 @@ impl<'s> Torment<'s> {
                 report.fired += 1;
             }
         }
-        report.told.extend([("kills", self.kills), ("stops", self.stops)]);
+        report.told.extend([("kills", self.kills), ("stops", self.stops), ("long_stops", self.long_stops)]);
         ended
     }
 
@@ -133,7 +137,7 @@ impl<'s> Torment<'s> {
         for hand in self.hands.iter_mut().filter(|hand| hand.state != State::Ended) {
             let Some(status) = wait(hand.pid, WaitOptions::NOHANG) else { continue };
             hand.state = State::Ended;
-            if status.exit_status() != Some(0) || hand.role == Role::Worker {
+            if status.exit_status() != Some(0) || hand.role.is_worker() {
                 return Some(format!("{:?} has ended with {status:?}", hand.role));
             }
         }
@@ -163,15 +167,18 @@ impl<'s> Torment<'s> {
     fn see_to(&mut self, victim: usize, report: &mut Report) {
         let hand = &mut self.hands[victim];
         let status = wait(hand.pid, WaitOptions::UNTRACED).expect("it was waited for");
-        if status.exit_status() == Some(0) && hand.role != Role::Worker {
+        if status.exit_status() == Some(0) && !hand.role.is_worker() {
             // It came to its end by itself, a moment before.
             hand.state = State::Ended;
             self.owed += 1;
             return;
         }
         if status.stopped() {
-            hand.state = State::Stopped(Instant::now() + Duration::from_millis(self.random.u64(STOP)));
+            let long = hand.role.is_worker() && self.random.u32(..LONG_STOPS) == 0;
+            let millis = self.random.u64(if long { LONG_STOP } else { STOP });
+            hand.state = State::Stopped(Instant::now() + Duration::from_millis(millis));
             self.stops += 1;
+            self.long_stops += u64::from(long);
         } else if status.terminating_signal() == Some(Signal::KILL.as_raw()) {
             *hand = Hand { role: hand.role, pid: start(self.soak, hand.role), state: State::Running };
             self.kills += 1;

@@ -17,6 +17,7 @@ struct Expected {
     decides: bool,
     /// A handler has run for it.
     runs: bool,
+    /// What it is in order on: a lane, or a path that others change, too.
     lane: Option<String>,
 }
 
@@ -72,11 +73,11 @@ impl Truth {
                 let Item { key, kind, .. } = Item::of(soak, enqueuer, number);
                 let (decides, lane) = match kind {
                     Kind::Note => (false, None),
-                    Kind::InLane(lane) => (false, Some(lane)),
+                    Kind::InLane { lane, .. } => (false, Some(lane)),
                     Kind::File { path, content } => (truth.files.insert(path, Some(content)).is_none(), None),
                     Kind::Path { path, content } => {
-                        truth.files.insert(path, content);
-                        (true, None)
+                        truth.files.insert(path.clone(), content);
+                        (true, Some(path))
                     }
                 };
                 truth.jobs.insert(key, Expected { decides, runs: true, lane });
@@ -181,7 +182,13 @@ fn runs(soak: &Soak, truth: &Truth, kept: &HashMap<String, Kept>, report: &mut R
             continue;
         };
         if let (Some(lane), Some(job)) = (&truth.jobs[key].lane, kept.get(key)) {
-            if has_ended { lanes.ended(lane, job.seq, attempt) } else { lanes.began(lane, job.seq, attempt) }
+            // One that was taken for frozen goes on when another attempt has been the last.
+            let stale = attempt < job.last;
+            if has_ended {
+                lanes.ended(lane, job.seq, attempt, stale);
+            } else {
+                lanes.began(lane, job.seq, attempt, stale);
+            }
         }
         if !has_ended {
             ran.entry(key.to_owned()).or_default().push(attempt);

@@ -47,8 +47,8 @@ fn thread_of(thread: &str, least: u64, lab: &Lab) -> Report {
             let mut case = Case::new(&WORKER);
             case.racy = true;
             let run = threads::Run::new(&mut case, thread, Some((site, At::Kill))).unwrap();
-            let last = run.made.last().is_some_and(|last| run.is_at(site, last));
-            (last && strace::was_killed(run.ran.status), case.finish())
+            let is_here = run.made.last().is_some_and(|call| run.is_at(site, call));
+            (is_here && strace::was_killed(run.ran.status), case.finish())
         })
     });
     report.told.push(("dropped", dropped));

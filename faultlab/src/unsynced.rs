@@ -39,6 +39,7 @@ pub fn never_told(log: &Path, said: &[Said]) -> Option<String> {
 
 /// What is not sure.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is another question")]
 struct Doubts {
     open: Vec<Doubt>,
     /// The line before, and the one before that.
@@ -90,7 +91,7 @@ impl Doubts {
     fn is_of_no_account(&self, path: &str) -> bool {
         let copies = self.logged && (path.ends_with("/jobq.db") || (path.ends_with("-wal") && !self.pending));
         let [opened, synced] = &self.before;
-        let made = opened.starts_with("open") && synced.starts_with("f") && synced.contains("/jobq.db");
+        let made = opened.starts_with("open") && synced.starts_with('f') && synced.contains("/jobq.db");
         copies || (path.ends_with("/.jobq") && made)
     }
 

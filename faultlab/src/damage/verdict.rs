@@ -108,7 +108,8 @@ impl Case<'_> {
             // Nor is one that waits for what is done: nobody would ever look at it.
             let waits = kept.status == "pending" && truth::commit_of(asked).is_some_and(|on| on == kept.waiting_on);
             let forgotten = waits && self.kept.get(&kept.waiting_on).is_some_and(Kept::is_completed);
-            let told = !kept.is_completed() && !(forgotten && self.sound && self.said.is_empty());
+            let silent = self.sound && self.said.is_empty();
+            let told = !(kept.is_completed() || (forgotten && silent));
             self.verdict.doctor |= forgotten && !self.sound && self.said.is_empty();
             return told;
         }

@@ -18,7 +18,7 @@ const PATHS: u64 = 8;
 const COUNTERS: u64 = 3;
 
 /// One of so many jobs in a lane takes longer than some leases.
-const SLOW: u32 = 30;
+const SLOW: u32 = 15;
 
 /// Every so many jobs there is one of which the id is known, to be waited for.
 pub const MILESTONE: u64 = 64;

@@ -26,11 +26,12 @@ pub struct Pace {
 
 /// Milliseconds that somebody is stopped for.
 const STOP: Range<u64> = 20..400;
-/// One of so many is a stop.
+/// One of so many is a stop; of what happens to workers, more are.
 const STOPS: u32 = 4;
-/// And of a worker's, one of so many is longer than a short lease (`SHORT_LEASE`), by far.
-const LONG_STOPS: u32 = 2;
-const LONG_STOP: Range<u64> = 400..1_000;
+const STOPS_OF_WORKERS: u32 = 2;
+/// And of these, all but one of so many are longer than a short lease (`SHORT_LEASE`), by far.
+const SHORT_STOPS: u32 = 4;
+const LONG_STOP: Range<u64> = 500..1_200;
 
 pub struct Torment<'s> {
     soak: &'s Soak,
@@ -154,7 +155,9 @@ impl<'s> Torment<'s> {
         report.sites += planned.saturating_sub(self.owed);
         self.owed = self.owed.saturating_sub(planned);
         for victim in &victims {
-            let stop = self.random.u32(..STOPS) == 0 && self.hands[*victim].state == State::Running;
+            let hand = &self.hands[*victim];
+            let stops = if hand.role.is_worker() { STOPS_OF_WORKERS } else { STOPS };
+            let stop = self.random.u32(..stops) == 0 && hand.state == State::Running;
             let signal = if stop { Signal::STOP } else { Signal::KILL };
             kill_process(self.hands[*victim].pid, signal).unwrap();
         }
@@ -174,7 +177,7 @@ impl<'s> Torment<'s> {
             return;
         }
         if status.stopped() {
-            let long = hand.role.is_worker() && self.random.u32(..LONG_STOPS) == 0;
+            let long = hand.role.is_worker() && self.random.u32(..SHORT_STOPS) > 0;
             let millis = self.random.u64(if long { LONG_STOP } else { STOP });
             hand.state = State::Stopped(Instant::now() + Duration::from_millis(millis));
             self.stops += 1;

@@ -132,7 +132,8 @@ fn census(scenario: &Scenario) -> Result<Census, String> {
         most.fetch_max(main.len(), Ordering::Relaxed);
         match case.finish() {
             troubles if troubles.is_empty() => {
-                Ok(main.into_iter().filter(|call| call.line.contains(root.to_str().unwrap())).collect())
+                let here = |call: &Call| call.line.contains(root.to_str().unwrap()) && call.name != "fcntl";
+                Ok(main.into_iter().filter(here).collect())
             }
             troubles => Err(format!("without any fault: {troubles:?}")),
         }

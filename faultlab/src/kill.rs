@@ -116,7 +116,7 @@ pub fn census_of(case: &mut Case<'_>, deed: &str, threads: &[&str]) -> Result<Ve
         return Err(format!("{deed} fails by itself: {} {:?} {}", ran.status, ran.said, ran.stderr));
     }
     case.ended(&ran);
-    Ok(strace::sites(&root, &log))
+    Ok(strace::sites_and_locks(&root, &log))
 }
 
 /// The process that does something, killed when it is about to make this call.

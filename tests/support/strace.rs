@@ -61,6 +61,8 @@ const CALLS: &[&str] = &[
     "fsetxattr",
     "removexattr",
     "fremovexattr",
+    // Changes nothing by itself; see `Call::locks_index`.
+    "fcntl",
 ];
 
 /// How a process tells somebody else what it was answered. Traced, and never counted.
@@ -79,7 +81,17 @@ pub struct Call {
 impl Call {
     /// Whether it changes something, as far as its words tell.
     pub fn changes(&self) -> bool {
-        !self.name.starts_with("open") || self.line.contains("O_CREAT") || self.line.contains("O_TRUNC")
+        match self.name.as_str() {
+            "fcntl" => false,
+            name if name.starts_with("open") => self.line.contains("O_CREAT") || self.line.contains("O_TRUNC"),
+            _ => true,
+        }
+    }
+
+    /// Whether it takes or gives back a lock of the log's index. That is in shared memory and is changed without any
+    /// call; these are the calls before and after it.
+    pub fn locks_index(&self) -> bool {
+        self.name == "fcntl" && self.line.contains("-shm>") && self.line.contains("F_SETLK")
     }
 }
 
@@ -130,6 +142,13 @@ pub fn sites(root: &Path, log: &Path) -> Vec<Call> {
     let strangers: Vec<_> = others.into_iter().filter(|call| here(call) && !reads(call)).collect();
     assert!(strangers.is_empty(), "another thread changes files: {strangers:?}");
     main.into_iter().filter(here).collect()
+}
+
+/// The same, and what the main thread does to the locks of the log's index.
+pub fn sites_and_locks(root: &Path, log: &Path) -> Vec<Call> {
+    let changes = sites(root, log);
+    let is_site = |call: &Call| changes.iter().any(|site| (&site.name, site.nth) == (&call.name, call.nth));
+    calls(log).0.into_iter().filter(|call| is_site(call) || call.locks_index()).collect()
 }
 
 /// Runs a command that is killed when it is about to make this call. Returns the

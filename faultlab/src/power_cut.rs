@@ -95,7 +95,7 @@ fn proofs(lab: &Lab, here: &[Kind]) -> Vec<Report> {
 
 /// Programs without something that is needed: losses must be found.
 fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
-    let mut wanted = vec![(altered::FULL, Kind::Ext4, 20, 0), (altered::STAGE_SYNC, Kind::Ext4, 20, 0)];
+    let mut wanted = vec![(altered::LOG_SYNC, Kind::Ext4, 20, 0), (altered::STAGE_SYNC, Kind::Ext4, 20, 0)];
     // On ext4 and xfs a sync of the database takes the new names of other files with it, nearly always.
     wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 40, 0));
     wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 24, 8));
@@ -103,7 +103,7 @@ fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
         skipped("power cuts without the folder fsync, which must lose something,", "only btrfs shows it");
     }
     if !lab.short {
-        wanted.extend([(altered::FULL, Kind::Xfs, 20, 0), (altered::FULL, Kind::Btrfs, 20, 0)]);
+        wanted.extend([(altered::LOG_SYNC, Kind::Xfs, 20, 0), (altered::LOG_SYNC, Kind::Btrfs, 20, 0)]);
         wanted.extend([(altered::STAGE_SYNC, Kind::Xfs, 20, 0), (altered::STAGE_SYNC, Kind::Btrfs, 20, 0)]);
     }
     wanted.retain(|(without, kind, _, recoveries)| {

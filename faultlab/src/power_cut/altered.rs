@@ -19,16 +19,17 @@ struct Removal {
     instead: &'static str,
 }
 
-pub const FULL: &str = "synchronous=FULL";
+pub const LOG_SYNC: &str = "log fsync";
 pub const FOLDER_SYNC: &str = "folder fsync";
 pub const STAGE_SYNC: &str = "stage fsync";
 
 const REMOVALS: &[Removal] = &[
+    // Not by `synchronous=NORMAL`: what is written to the log is kept until it is synced.
     Removal {
-        name: FULL,
-        file: "src/store/sqlite/connection.rs",
-        words: r#"expect_pragma(conn, "synchronous", "FULL", "2")?"#,
-        instead: r#"expect_pragma(conn, "synchronous", "NORMAL", "1")?"#,
+        name: LOG_SYNC,
+        file: "src/store/sqlite/log_writes.rs",
+        words: "called(log.below(), |m| m.xSync, |sync| sync(log.below(), flags))",
+        instead: "SQLITE_OK",
     },
     Removal { name: FOLDER_SYNC, file: "src/effects.rs", words: "rustix::fs::fsync(folder)", instead: "Ok(())" },
     Removal {

@@ -42,12 +42,12 @@ fn heartbeat(child: &Child) -> Deed {
     Ok(())
 }
 
-/// Two files, each staged, decided and applied.
+/// Four files, each staged, decided and applied.
 pub const CREATE_FILE: Scenario = Scenario {
     name: "create_file",
-    prepare: |world| with_jobs(world, &[], &["file-1", "file-2"]),
+    prepare: |world| with_jobs(world, &[], &["file-1", "file-2", "file-3", "file-4"]),
     deed: |child| Hand::new(child, &child.open()?)?.drain(),
-    files: &["file-1", "file-2"],
+    files: &["file-1", "file-2", "file-3", "file-4"],
     ..NOTHING
 };
 

@@ -7,6 +7,7 @@ beside it. Needs matplotlib for the plots.
 """
 
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -45,11 +46,18 @@ def machine():
         cpu = next((text.split(":")[1].strip() for text in info if text.startswith("model name")), "?")
     with open("/proc/meminfo") as info:
         memory = int(next(info).split()[1]) // 1_000_000
-    return f"{cpu}, {len(__import__('os').sched_getaffinity(0))} cores, {memory} GB, Linux {platform.release()}"
+    return f"{cpu}, {len(os.sched_getaffinity(0))} cores, {memory} GB, Linux {platform.release()}"
 
 
 def table(rows):
-    text = [f"Measured on {machine()}.", ""]
+    text = [
+        f"Measured on {machine()}.",
+        "",
+        "![No-op jobs per second against durability](performance-durability.svg)",
+        "",
+        "![Claimed and completed per second against rows in the table](performance-rows.svg)",
+        "",
+    ]
     for part in dict.fromkeys(row["part"] for row in rows):
         text += [f"**{part}**", "", "| what | jobq | spread | beside | ratio | spread | goal | reached |", "|---|---|---|---|---|---|---|---|"]
         text += [line(row) for row in rows if row["part"] == part] + [""]

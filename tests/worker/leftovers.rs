@@ -41,7 +41,7 @@ fn progress_is_written_once_a_second_and_the_last_is_never_lost() {
     for pair in times[..times.len() - 1].windows(2) {
         assert!(pair[1] - pair[0] >= 990, "{times:?}");
     }
-    assert!((3..=5).contains(&told.len()), "{times:?}");
+    assert!(told.len() >= 3, "in more than two seconds: {times:?}");
 }
 
 #[test]

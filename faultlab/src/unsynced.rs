@@ -33,7 +33,7 @@ pub fn never_told(log: &Path, said: &[Said]) -> Option<String> {
         return None;
     }
     // Of the database nothing can be said: another thread's COMMIT may have been before or after it.
-    let rests = |doubt: &&Doubt| !doubt.is_database() && said.iter().any(|said| doubt.concerns(said, true));
+    let rests = |doubt: &&Doubt| !doubt.is_database() && said.iter().any(|said| doubt.concerns(said));
     doubts.open.iter().find(rests).map(|doubt| format!("nobody has told of {}", doubt.line))
 }
 
@@ -58,6 +58,8 @@ struct Doubt {
     /// The file or folder.
     path: String,
     line: String,
+    /// A COMMIT of the same call had been made sure before.
+    committed: bool,
     /// Something was written to it since.
     fresh: bool,
 }
@@ -69,7 +71,8 @@ impl Doubts {
         let is_sync = line.starts_with("fsync") || line.starts_with("fdatasync");
         if line.contains("(INJECTED)") && is_sync {
             if !self.is_of_no_account(path) {
-                self.open.push(Doubt { path: path.to_owned(), line: line.to_owned(), fresh: false });
+                let (path, line, committed) = (path.to_owned(), line.to_owned(), self.committed);
+                self.open.push(Doubt { path, line, committed, fresh: false });
             }
         } else if is_sync {
             self.committed |= self.pending && path.ends_with("/jobq.db-wal");
@@ -101,8 +104,7 @@ impl Doubts {
             self.open.clear();
         }
         self.telling = true;
-        let committed = self.committed;
-        self.open.iter().find(|doubt| doubt.concerns(said, committed)).map(|doubt| doubt.line.as_str())
+        self.open.iter().find(|doubt| doubt.concerns(said)).map(|doubt| doubt.line.as_str())
     }
 }
 
@@ -112,12 +114,12 @@ impl Doubt {
     }
 
     /// All rests on the database; what was decided, on the stage; and what is completed on
-    /// every file and folder. A commit is answered after two COMMITs: if one of them was made
-    /// sure, all but its completion may rest on that.
-    fn concerns(&self, said: &Said, committed: bool) -> bool {
+    /// every file and folder. A commit is answered after two COMMITs: if the first was sure when
+    /// something failed, all but its completion rests on that.
+    fn concerns(&self, said: &Said) -> bool {
         match said {
             Said::Completed(_) => true,
-            _ if self.is_database() && committed => false,
+            _ if self.committed => false,
             Said::Decided(_) => self.path.contains("/.jobq"),
             Said::Stored(_) | Said::Claimed(_) | Said::Checkpoint(..) | Said::Gone(_) => self.is_database(),
             Said::Pid(_) | Said::Run(_) | Said::Failed(..) | Said::Done(_) | Said::GaveUp(_) => false,

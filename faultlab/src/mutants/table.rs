@@ -295,7 +295,7 @@ pub const MUTANTS: &[Mutant] = &[
     // Transactions.
     mutant(
         "BEGIN IMMEDIATE",
-        "src/store/sqlite/writer.rs",
+        "src/store/sqlite/writer/transaction.rs",
         "execute(conn, \"BEGIN IMMEDIATE\")",
         "execute(conn, \"BEGIN DEFERRED\")",
         test("--test races", ""),

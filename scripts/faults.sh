@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All faults in full: some 30 minutes on two cores, as root. Its lines are in docs/guarantees.md; check.sh runs the short form.
+# All faults in full: some 40 minutes on two cores, as root. Its lines are in docs/guarantees.md; check.sh runs the short form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

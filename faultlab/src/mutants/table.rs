@@ -211,7 +211,7 @@ pub const MUTANTS: &[Mutant] = &[
         "src/store/sqlite/connection.rs",
         "expect_pragma(conn, \"synchronous\", \"FULL\", \"2\")?;",
         "expect_pragma(conn, \"synchronous\", \"NORMAL\", \"1\")?;",
-        DURABLE,
+        test("--lib", "connection"),
     ),
     // Every write that names a token.
     token!(

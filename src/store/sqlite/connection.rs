@@ -166,6 +166,21 @@ mod tests {
 
     use super::*;
 
+    /// The layer below keeps what is written to the log until it is synced. With anything less than FULL a COMMIT
+    /// does not sync, and what it has written is nowhere.
+    #[test]
+    fn what_was_committed_is_in_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("some.db");
+        let conn = open(&db, Role::Writer, true, Duration::from_secs(1)).unwrap();
+        settle(&conn, Duration::from_secs(1)).unwrap();
+        let log = || std::fs::metadata(folder.path().join("some.db-wal")).unwrap().len();
+        conn.execute_batch("CREATE TABLE t (x)").unwrap();
+        let before = log();
+        conn.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        assert!(0 < before && before < log(), "{before}, then {}", log());
+    }
+
     #[test]
     fn what_may_pass_is_not_a_bug() {
         let kind = |code| sql_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).kind();

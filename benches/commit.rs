@@ -11,9 +11,7 @@ use crate::table::{Goal, Table, per_second};
 use crate::{Sizes, bare_files, left_behind};
 
 pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
-    // Removed at the end only: ext4 without a journal looks at every inode that was freed in the last minutes before
-    // it makes a file, and then that is what is measured.
-    let (warm_up, mut folders) = (sizes.warm_up / 4, Vec::new());
+    let warm_up = sizes.warm_up / 4;
     let (mut floor, mut one, mut eight) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {
         let folder = tempfile::tempdir().unwrap();
@@ -27,7 +25,7 @@ pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
             let numbers = warm_up..warm_up + sizes.commits * threads;
             rates.push(per_second(sizes.commits * threads, || commit(&queue, threads, numbers)));
         }
-        folders.push(folder);
+        table.keep(folder);
     }
     table.ratio("commit of 1 KiB and a job, 1 thread; bare", "per s", &one, &floor, Goal::AtLeast(0.5));
     table.ratio("commit of 1 KiB and a job, 8 threads; one", "per s", &eight, &one, Goal::AtLeast(3.0));
@@ -44,7 +42,7 @@ pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
             let queue = Queue::open(&root).unwrap();
             assert_eq!(queue.stats().unwrap().outstanding.len(), 0, "all of it was applied by opening");
         }));
-        folders.push(folder);
+        table.keep(folder);
     }
     let name = format!("roll-forward of {} commits; bare, 4 threads", sizes.left_behind);
     table.ratio(&name, "per s", &ours, &bare_time, Goal::AtLeast(1.0 / 3.0));

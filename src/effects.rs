@@ -23,6 +23,7 @@
 //! sight          what a file holds
 //! inspect        the same for many files, one after the other
 //! stage          staged files, and syncing their folder for many at once
+//! stage_found    staged files by their recorded names
 //! stage_folder   a folder for a job's program, and files of it that become staged ones
 //! plan           an effect as it is wanted → as it is recorded
 //! check, apply   whether the disk is as planned; the change itself
@@ -45,6 +46,7 @@ mod report;
 mod sight;
 mod stage;
 mod stage_folder;
+mod stage_found;
 mod stage_own;
 mod stage_sync;
 mod stage_writer;
@@ -56,6 +58,7 @@ mod walk;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -76,7 +79,8 @@ use meta::Meta;
 pub struct Files {
     root: PathBuf,
     state: PathBuf,
-    root_folder: OwnedFd,
+    root_folder: Arc<OwnedFd>,
+    root_id: FolderId,
     /// None if it is not there and nothing is to be staged.
     state_folder: Option<OwnedFd>,
     /// jobq's own folder, whichever way it is reached; none if it is the root.
@@ -154,7 +158,8 @@ impl Files {
             // Absolute, so that the process may change its folder.
             root: std::path::absolute(root).unwrap_or_else(|_| root.to_owned()),
             state: std::path::absolute(state).unwrap_or_else(|_| state.to_owned()),
-            root_folder,
+            root_folder: Arc::new(root_folder),
+            root_id,
             state_folder,
             off_limits: state_id.filter(|state_id| *state_id != root_id),
             database: None,
@@ -167,8 +172,7 @@ impl Files {
 
     /// Whether both are about the same folder, not only the same path.
     pub(crate) fn same_root(&self, other: &Self) -> bool {
-        let id = |files: &Self| Meta::of(&files.root_folder).map(|meta| meta.id()).ok();
-        id(self).is_some() && id(self) == id(other)
+        self.root_id == other.root_id
     }
 
     /// The same, with someone who hears of every change before it is made.

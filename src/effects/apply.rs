@@ -11,7 +11,7 @@ use super::meta::Meta;
 use super::plan::clash;
 use super::report::report;
 use super::sight::copy_hashed;
-use super::stage::StagedFile;
+use super::stage_found::StagedFile;
 use super::walk::{Spot, Walk};
 use super::{Act, Files};
 use crate::store::{Applier, ApplyReport, EffectOp, Failure, FileStamp, Lease, PlannedEffect, Precondition};

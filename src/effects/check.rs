@@ -92,13 +92,9 @@ impl Files {
     /// The change can be made, if what it needs is there.
     fn ready(&self, effect: &PlannedEffect, found: Option<Meta>) -> Result<Next, Trouble> {
         if let EffectOp::Put { size, stage, .. } = &effect.op {
-            let staged = match stage {
-                None => None,
-                Some(stage) => self
-                    .open_staged(stage, *size)
-                    .map_err(|e| Trouble::of(effect, FileError::os(&effect.path, "open its staged content", e)))?,
-            };
-            if staged.is_none() {
+            let staged = stage.as_ref().map_or(Ok(false), |stage| self.is_staged(stage, *size));
+            let failed = |e| Trouble::of(effect, FileError::os(&effect.path, "look at its staged content", e));
+            if !staged.map_err(failed)? {
                 return Err(Trouble::unstaged(effect));
             }
         }

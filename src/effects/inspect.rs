@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -39,7 +40,7 @@ pub(crate) enum Found {
 pub(crate) struct Inspector<'f> {
     files: &'f Files,
     /// The folder of the last path and its handle.
-    folder: Option<(String, OwnedFd)>,
+    folder: Option<(String, Arc<OwnedFd>)>,
     buffer: Vec<u8>,
 }
 

@@ -95,12 +95,13 @@ pub(super) fn name_of(kind: FileType) -> &'static str {
 /// Whether files can be renamed from one folder to a name in another. The same
 /// device is not enough: a bind mount shows one device at two places that
 /// rename(2) keeps apart, and a single file can be a mount point too.
-pub(super) fn same_mount(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &str) -> Result<bool, Errno> {
-    if Meta::of(from)?.dev != Meta::of(to)?.dev {
+pub(super) fn same_mount(from: BorrowedFd<'_>, (to, device): (BorrowedFd<'_>, u64), name: &str) -> Result<bool, Errno> {
+    if Meta::of(from)?.dev != device {
         return Ok(false);
     }
     // Unknown when the kernel is too old or nothing has that name; the rename will tell.
-    let same = |other: Option<u64>| other.is_none_or(|other| mount_of(from, "").is_none_or(|ours| ours == other));
+    let ours = mount_of(from, "");
+    let same = |other: Option<u64>| other.is_none_or(|other| ours.is_none_or(|ours| ours == other));
     Ok(same(mount_of(to, "")) && same(mount_of(to, name)))
 }
 

@@ -119,8 +119,8 @@ impl Files {
     /// Between filesystems nothing can be moved in one step.
     fn same_filesystem(&self, spot: &Spot<'_>) -> Result<(), FileError> {
         let stage = self.stage.folder();
-        let ours = stage.as_deref().or(self.state_folder.as_ref()).unwrap_or(&self.root_folder);
-        match same_mount(ours.as_fd(), spot.folder.as_fd(), spot.name) {
+        let ours = stage.as_deref().or(self.state_folder.as_ref()).unwrap_or(&*self.root_folder);
+        match same_mount(ours.as_fd(), (spot.folder.as_fd(), spot.folder_id.0), spot.name) {
             Ok(true) => Ok(()),
             Ok(false) => Err(FileError::os(spot.path, "plan a change", Errno::XDEV)),
             Err(errno) => Err(FileError::os(spot.path, "look at its folder", errno)),

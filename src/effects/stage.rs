@@ -5,18 +5,15 @@
 //! and which others sweep when it is dead.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::FileError;
-use super::meta::Meta;
-use super::sight::open_regular;
-use super::stage_own::{OwnFolder, open_folder};
+use super::stage_own::OwnFolder;
 use super::stage_sync::Rounds;
 use super::stage_writer::StageWriter;
 use super::{Act, Files};
@@ -127,33 +124,6 @@ impl Files {
         }
     }
 
-    /// Opens a staged file of any process by its recorded name: the folder it is
-    /// in, its name there, and the file. `None` when it is gone or is not what
-    /// was recorded.
-    pub(super) fn open_staged<'s>(&self, stage: &'s str, size: u64) -> Result<Option<StagedFile<'s>>, Errno> {
-        let Some((folders, name)) = stage.rsplit_once('/') else { return Ok(None) };
-        if !stage.split('/').all(is_plain) {
-            return Ok(None);
-        }
-        let Some(own) = &self.state_folder else { return Ok(None) };
-        let found = open_folder(own, "stage").and_then(|mut folder| {
-            for part in folders.split('/') {
-                folder = open_folder(&folder, part)?;
-            }
-            let (file, meta) = open_regular(&folder, name)?;
-            Ok(StagedFile { folder, name, file, meta })
-        });
-        match found {
-            Ok(staged) => {
-                let meta = &staged.meta;
-                let whole = meta.kind() == FileType::RegularFile && meta.links == 1 && meta.stamp.size == size;
-                Ok(whole.then_some(staged))
-            }
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
-            Err(errno) => Err(errno),
-        }
-    }
-
     /// A staged file whose name a failed sync has left in doubt must not be relied on.
     pub(super) fn trust(&self, staged: &Staged) -> Result<(), FileError> {
         match self.stage.own_name(&staged.stage) {
@@ -210,14 +180,6 @@ impl Files {
             remove(&folder, &name);
         }
     }
-}
-
-/// A staged file, found and found in order.
-pub(super) struct StagedFile<'s> {
-    pub(super) folder: OwnedFd,
-    pub(super) name: &'s str,
-    pub(super) file: File,
-    pub(super) meta: Meta,
 }
 
 /// What cannot be removed is swept when this process is dead.

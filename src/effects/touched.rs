@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::Files;
 use super::error::FileError;
+use super::{Files, FolderId};
 use crate::store::{Failure, SYNC_FAILED};
 
 /// Handles kept at most; more are synced at once.
@@ -27,7 +27,7 @@ pub(super) struct Touched(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    folders: HashMap<(u64, u64), (OwnedFd, String)>,
+    folders: HashMap<FolderId, (Arc<OwnedFd>, String)>,
     /// Jobs applied since the last sync.
     jobs: Vec<String>,
     /// Jobs whose sync failed. The store tells that only to the next who claims
@@ -48,7 +48,7 @@ impl Touched {
         state.suspects.contains(job_id)
     }
 
-    pub(super) fn remember(&self, files: &Files, folder: OwnedFd, id: (u64, u64), path: &str) {
+    pub(super) fn remember(&self, files: &Files, folder: Arc<OwnedFd>, id: FolderId, path: &str) {
         let mut state = self.state();
         state.folders.entry(id).or_insert_with(|| (folder, path.to_owned()));
         if state.folders.len() as u64 > most_folders() {
@@ -80,7 +80,7 @@ impl Touched {
 impl State {
     fn flush(&mut self, files: &Files) {
         // In an order that is the same each time, so that what goes wrong at one can be made to do so again.
-        let mut folders: Vec<(OwnedFd, String)> = std::mem::take(&mut self.folders).into_values().collect();
+        let mut folders: Vec<(Arc<OwnedFd>, String)> = std::mem::take(&mut self.folders).into_values().collect();
         folders.sort_by(|(_, one), (_, other)| one.cmp(other));
         for (folder, path) in folders {
             if self.failed.is_some() {

@@ -3,6 +3,7 @@
 //! the folder it was or an error; it never leads out.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -10,14 +11,14 @@ use rustix::io::Errno;
 use super::database::Database;
 use super::error::{FileError, shown};
 use super::meta::{Meta, name_of};
-use super::{Act, FOLDER, Files};
+use super::{Act, FOLDER, Files, FolderId};
 
 /// Where a path leads: the last name, and the folder it is in.
 pub(super) struct Spot<'p> {
     pub(super) path: &'p str,
     pub(super) name: &'p str,
-    pub(super) folder: OwnedFd,
-    folder_id: (u64, u64),
+    pub(super) folder: Arc<OwnedFd>,
+    pub(super) folder_id: FolderId,
     /// Where the folder is, for messages.
     folder_path: &'p str,
     /// False when a folder on the way is missing; `folder` is then the last
@@ -28,7 +29,7 @@ pub(super) struct Spot<'p> {
 }
 
 /// A folder's handle, and which folder it is.
-type Folder = (OwnedFd, (u64, u64));
+type Folder = (Arc<OwnedFd>, FolderId);
 
 /// How to walk.
 #[derive(Clone, Copy, Default)]
@@ -59,9 +60,7 @@ impl Files {
         if normal(path)? != path {
             return Err(FileError::target(path, "the path is not in its one spelling"));
         }
-        let os = |errno| FileError::os(path, "open the root", errno);
-        let folder = self.root_folder.try_clone().map_err(|e| FileError::io(path, "open the root", &e))?;
-        let folder_id = Meta::of(&folder).map_err(os)?.id();
+        let (folder, folder_id) = (Arc::clone(&self.root_folder), self.root_id);
         let database = self.database.as_ref();
         let mut spot = Spot { path, name: path, folder, folder_id, folder_path: ".", reached: true, database };
         while let Some((part, rest)) = spot.name.split_once('/') {
@@ -123,7 +122,7 @@ impl Files {
         if self.off_limits == Some(id) {
             return Err(FileError::target(here, "this is jobq's own folder, which no job may touch"));
         }
-        Ok((folder, id))
+        Ok((Arc::new(folder), id))
     }
 
     /// The folder of this spot is to be synced before the next COMMIT.

@@ -6,7 +6,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 #[test]
 fn links_lead_somewhere() {
-    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| at(name)).into();
+    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(at).into();
     for entry in std::fs::read_dir(at("docs")).unwrap() {
         pages.extend(Some(entry.unwrap().path()).filter(|path| path.extension() == Some("md".as_ref())));
     }

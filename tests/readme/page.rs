@@ -8,8 +8,13 @@ use std::process::{Command, Stdio};
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Pages with commands, and how many they have at least: a page that lost them would be tested by nothing.
-const PAGES: &[(&str, usize)] =
-    &[("README.md", 10), ("docs/aws.md", 5), ("docs/guide.md", 18), ("docs/handlers.md", 9), ("docs/operations.md", 15)];
+const PAGES: &[(&str, usize)] = &[
+    ("README.md", 10),
+    ("docs/aws.md", 5),
+    ("docs/guide.md", 18),
+    ("docs/handlers.md", 9),
+    ("docs/operations.md", 15),
+];
 
 #[test]
 fn the_commands_of_the_readme_work() {
@@ -40,9 +45,10 @@ fn the_commands_about_operations_work() {
 fn every_page_with_commands_is_run() {
     let mut found = vec!["README.md".to_owned()];
     for entry in std::fs::read_dir(Path::new(ROOT).join("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") && !steps(&page(&format!("docs/{name}"))).is_empty() {
-            found.push(format!("docs/{name}"));
+        let file = entry.unwrap().path();
+        let name = format!("docs/{}", file.file_name().unwrap().to_str().unwrap());
+        if file.extension() == Some("md".as_ref()) && !steps(&page(&name)).is_empty() {
+            found.push(name);
         }
     }
     found.sort();
@@ -116,7 +122,8 @@ fn run(step: &Step, folder: &Path) {
         }
         Step::Program(interpreter, text) => {
             if !Command::new(interpreter[0]).arg("--version").output().is_ok_and(|output| output.status.success()) {
-                let _ = writeln!(std::io::stderr(), "\n!!! SKIPPED: no {}: a program is NOT TESTED !!!\n", interpreter[0]);
+                let _ =
+                    writeln!(std::io::stderr(), "\n!!! SKIPPED: no {}: a program is NOT TESTED !!!\n", interpreter[0]);
                 return;
             }
             let mut program = Command::new(interpreter[0]);
@@ -126,8 +133,7 @@ fn run(step: &Step, folder: &Path) {
     };
     let jobq = Path::new(env!("CARGO_BIN_EXE_jobq")).parent().unwrap();
     let path = format!("{}:{}", jobq.display(), std::env::var("PATH").unwrap());
-    // Where pages speak of files of this repository.
-    command.current_dir(folder).env("PATH", path).env("JOBQ_REPOSITORY", ROOT).env_remove("JOBQ_DB");
+    command.current_dir(folder).env("PATH", path).env_remove("JOBQ_DB");
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.unwrap();
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());

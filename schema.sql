@@ -7,14 +7,42 @@
 --
 --   1. queue a job, on its own transaction:
 --        INSERT INTO jobs (id, type, payload) VALUES (?, ?, ?);
---      plus, if wanted: priority, run_at, max_attempts, timeout, waiting_on,
---      correlation_id, idempotency_key ('' means "no key, never a duplicate";
---      NULL means "the type's own rule"), holds (a JSON array of lane keys
---      such as '["lane:reports"]');
+--      id is a new name (letters, digits, `-` and `_`, at most 64; a UUID is
+--      one), type names the handler (1 to 64 letters, digits, `_`, `.` and `-`),
+--      payload is a JSON object as text, at most 16 MiB and 128 levels.
+--      If wanted, besides:
+--        priority         default 0
+--        run_at           not before this time
+--        max_attempts     3 if left out, also where the type has its own default
+--        timeout, backoff_base, backoff_max
+--                         the type's own if left out
+--        waiting_on       the id of a job that was queued before and has neither
+--                         failed nor been cancelled
+--        correlation_id   any text
+--        idempotency_key  the same as any unfinished job of this type with this
+--                         key; '' means "no key, never a duplicate", NULL means
+--                         "the type's own rule". Keys do not begin with 'payload:'
+--        holds            a JSON array of lanes, as in '["lane:reports"]'
+--      Every other column is jobq's own and is left out.
+--      What happens then:
+--        the INSERT fails              id or key is taken, or a column was given
+--                                      that is jobq's own; see the triggers
+--        pending, gate 'new'           until a jobq process comes that knows the
+--                                      type: a worker, or any command that writes
+--        pending, another gate         admitted
+--        failed, 'invalid_input: …'    the payload or another column is wrong
+--        cancelled, 'duplicate of …'   the same job is there, unfinished
 --   2. read: the tables, and the views at the end of this file.
 --
--- Everything else goes through jobq. Times are INTEGER milliseconds since
--- 1970-01-01 UTC. Durations are INTEGER milliseconds.
+-- Everything else goes through jobq. Begin with BEGIN IMMEDIATE, set a busy
+-- timeout, and PRAGMA synchronous = FULL: how durable the row is, is up to the
+-- connection that inserts it. After any error roll back: a statement of several
+-- rows that is refused at one of them keeps those before it. The database is in
+-- WAL mode; leave that, and keep no read transaction open, so that the log can
+-- be begun anew.
+--
+-- Times are INTEGER milliseconds since 1970-01-01 UTC, durations INTEGER
+-- milliseconds, but for the times of files in `effects`, which are nanoseconds.
 
 -- ---------------------------------------------------------------------------
 -- jobq_meta: facts about this database. schema_version is kept here and not in
@@ -76,6 +104,7 @@ CREATE TABLE jobs (
     -- Higher runs first; equal priorities run in order of seq.
     priority         INTEGER NOT NULL DEFAULT 0
                      CHECK (priority BETWEEN -2147483648 AND 2147483647),
+    -- Claims so far. One that was given back unused is taken off again.
     attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     max_attempts     INTEGER NOT NULL DEFAULT 3 CHECK (max_attempts BETWEEN 1 AND 4294967295),
     -- Fencing token: grows at every claim, never goes back. Every write on a
@@ -83,38 +112,50 @@ CREATE TABLE jobs (
     token            INTEGER NOT NULL DEFAULT 0 CHECK (token >= 0),
     -- Number of this job's newest event.
     event_seq        INTEGER NOT NULL DEFAULT 1,
+    -- Set for a claimed job that is to stop at its next safe point.
     cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
     -- Signs of life since the claim. Leases are judged by this number standing
     -- still on the judge's own clock; heartbeat_at is for people to read.
     heartbeat        INTEGER NOT NULL DEFAULT 0,
     created_at       INTEGER NOT NULL
                      DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
+    -- Not before this time: given by the caller, or by the backoff.
     run_at           INTEGER,
+    -- While claimed: since when the owner has it, and its newest sign of life.
     locked_at        INTEGER,
     heartbeat_at     INTEGER,
+    -- The newest claim. It stays when the job has ended.
     claimed_at       INTEGER,
+    -- When it was completed, failed or cancelled; NULL while it is unfinished.
     completed_at     INTEGER,
     -- NULL until admitted: then the type's default unless the inserter gave one.
     timeout          INTEGER CHECK (timeout > 0),
     backoff_base     INTEGER CHECK (backoff_base >= 0),
     backoff_max      INTEGER CHECK (backoff_max >= 0),
+    -- Who has it, as in `owners`. NULL for a decided job that is to be applied by
+    -- whoever comes.
     locked_by        TEXT,
     -- The job this one still waits for; NULL once that one has completed.
     waiting_on       TEXT,
+    -- What makes it the same as another unfinished job of its type; NULL or ''
+    -- when it has none.
     idempotency_key  TEXT,
+    -- The caller's name for all that belongs to one cause.
     correlation_id   TEXT,
     -- sha256 (hex) over the stored bytes of payload: detects damage.
     payload_hash     TEXT,
     -- JSON array of the hold keys this job has while unfinished; NULL = none.
     holds            TEXT,
+    -- `code: message` of the newest failure. Earlier ones are in job_events.
     last_error       TEXT,
     -- {"percent":…,"message":…} as last reported by the handler.
     progress         TEXT,
     -- Whatever the handler wants its next attempt to find.
     checkpoint       TEXT,
+    -- JSON: what the completed job left, or a failed one (a cost).
     result           TEXT,
-    -- Set by decide: what the job will do, durable. A decided job is never run
-    -- again; whoever comes next applies it.
+    -- Set by decide: result, follow-up jobs and a hash over them and the effects.
+    -- A decided job is never run again; whoever comes next applies it.
     outcome          TEXT,
     payload          TEXT    NOT NULL,
 
@@ -201,6 +242,23 @@ CREATE INDEX retry_guards_job ON retry_guards (seq);
 -- ---------------------------------------------------------------------------
 -- job_events: what happened, append-only, written in the transaction of what
 -- it tells. id is global (follow it), seq counts per job and never resets.
+--
+--   type         data (JSON, or NULL)
+--   queued
+--   claimed      {"worker"}; also when a decided job is taken over
+--   progress     {"percent", "message"}
+--   decided      {"effects", "follow_ups"}: how many
+--   completed
+--   failed       {"code", "message", "details"}
+--   rescheduled  the same with "run_at" (RFC 3339): another attempt, or another
+--                try to apply
+--   released     given back; the attempt does not count
+--   worker_lost  {"worker"}: its owner died or was silent for a lease
+--   reclaimed    taken back from it
+--   cancelled    {"duplicate_of"} if that is why
+--   retried      by hand
+--
+-- attempt is the job's number of attempts at that time.
 -- ---------------------------------------------------------------------------
 CREATE TABLE job_events (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -238,11 +296,12 @@ CREATE TABLE effects (
     -- Size, mtime, ctime and inode of that content as noted at decide, so that
     -- a large file need not be hashed under the write lock. JSON.
     observed     TEXT,
-    -- For a put: the new content, and the staged file that carries it.
+    -- For a put: the new content, and the staged file that carries it (a
+    -- name below .jobq/stage).
     sha256       TEXT,
     size         INTEGER,
     stage        TEXT,
-    -- The file as apply left it: the fast path of reconcile.
+    -- The file as apply left it, mtime in nanoseconds: the fast path of reconcile.
     mtime        INTEGER,
     inode        INTEGER,
     -- The id of the event that completed the job: orders effects by when they

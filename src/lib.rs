@@ -94,3 +94,8 @@ pub use worker::{Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, Worker
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So do those of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;

@@ -73,7 +73,9 @@ step cargo fmt --all --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --package faultlab --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
+step python3 scripts/dependencies.py
 step cargo test --no-default-features --features bundled,cli --test lean
+step bash scripts/demo.sh
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests

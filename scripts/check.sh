@@ -64,6 +64,16 @@ fetch_ministack() {
     fi
 }
 
+# What is in the package builds by itself, and nothing is warned of. It has no address yet, hence `--no-metadata`.
+package() {
+    local log="${CARGO_TARGET_DIR:-target}/package.log"
+    cargo package --no-metadata --allow-dirty 2>&1 | tee "$log"
+    if grep -q '^warning' "$log"; then
+        echo "the package is not clean: see the warnings above" >&2
+        return 1
+    fi
+}
+
 step() {
     printf '\n== %s\n' "$*"
     "$@"
@@ -79,6 +89,8 @@ step bash scripts/demo.sh
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests
+step package
+step cargo install --path . --locked --debug --force --quiet --root "${CARGO_TARGET_DIR:-target}/installed"
 step cargo test --package faultlab
 step cargo run --quiet --package faultlab -- all --short
 step cargo test --doc

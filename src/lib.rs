@@ -94,3 +94,8 @@ pub use worker::{Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, Worker
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Those of the tour, too.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tour.md")]
+struct Tour;

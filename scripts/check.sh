@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Everything CI runs, from any folder. Stops at the first failure.
+#
+#   bash scripts/check.sh           what it needs is installed (on Debian, as root) or named
+#   bash scripts/check.sh --tools   only that
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-need() {
-    command -v "$1" >/dev/null || { echo "missing: $1 ($2)" >&2; exit 1; }
-}
-# Debian packages that tests use, by the program each brings: installed if that can be done here, or named.
+# All that is missing is told at once.
+missing=()
+cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
+    || missing+=("Rust 1.89 or newer with rustfmt and clippy (https://rustup.rs; rustup component add rustfmt clippy)")
+# Debian packages, by the program each brings.
 packages=()
+command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v python3 >/dev/null || packages+=(python3 python3-venv)
 command -v strace >/dev/null || packages+=(strace)
 command -v sqlite3 >/dev/null || packages+=(sqlite3)
 # Power cuts need root; without it they are skipped, loudly.
@@ -21,13 +27,14 @@ if [ ${#packages[@]} -gt 0 ]; then
         echo "installing: ${packages[*]}"
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
     else
-        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes, AWS and the pages are tested with it)" >&2
-        exit 1
+        missing+=("${packages[*]} (on Debian, as root: apt-get install ${packages[*]})")
     fi
 fi
-need cargo "install Rust 1.89 or newer"
-need cc "install a C compiler, for example the Debian package gcc"
-need python3 "install the Debian package python3: plain-SQL tests use it"
+if [ ${#missing[@]} -gt 0 ]; then
+    printf 'missing: %s\n' "${missing[@]}" >&2
+    exit 1
+fi
+[ "${1:-}" != --tools ] || { echo "all that is needed is there"; exit 0; }
 
 # Examples in Node need one with node:sqlite. Where the one on PATH has none, npm may have one, as a bare binary; without
 # either those tests are skipped, loudly.
@@ -65,6 +72,16 @@ fetch_ministack() {
     fi
 }
 
+# What is in the package builds by itself, and nothing is warned of. It has no address yet, hence `--no-metadata`.
+package() {
+    local log="${CARGO_TARGET_DIR:-target}/package.log"
+    cargo package --no-metadata --allow-dirty 2>&1 | tee "$log"
+    if grep -q '^warning' "$log"; then
+        echo "the package is not clean: see the warnings above" >&2
+        return 1
+    fi
+}
+
 step() {
     printf '\n== %s\n' "$*"
     "$@"
@@ -75,10 +92,14 @@ step cargo fmt --all --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --package faultlab --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
+step python3 scripts/dependencies.py
 step cargo test --no-default-features --features bundled,cli --test lean
+step bash scripts/demo.sh
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests
+step package
+step cargo install --path . --locked --debug --force --quiet --root "${CARGO_TARGET_DIR:-target}/installed"
 step cargo test --package faultlab
 step cargo run --quiet --package faultlab -- all --short
 step cargo test --doc

@@ -106,7 +106,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         Command::Handlers(args) => handlers::run(args, &place()?, out),
         Command::Completions(args) => completions::run(args, out),
-        Command::Man => man::run(out),
+        Command::Man(args) => man::run(args, out),
     }
 }
 

@@ -99,3 +99,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
+
+/// Those of the tour, too.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tour.md")]
+struct Tour;

@@ -8,6 +8,7 @@ mod cli {
     mod handlers;
     mod harness;
     mod jobs;
+    mod manual;
     mod places;
     mod reconcile;
     mod terminal;

@@ -1,7 +1,9 @@
 //! The README and the guides do what they say: each of their commands and programs is run, in order, in one scratch
 //! folder a page. (Rust is compiled by rustdoc, see `lib.rs`.)
+#![cfg(feature = "cli")]
 
 mod readme {
+    mod escapes;
     mod links;
     mod page;
     mod unit;

@@ -91,9 +91,8 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
     Completions(CompletionsArgs),
-    /// Print the manual page
-    #[command(after_help = "Example:\n  jobq man > jobq.1 && man ./jobq.1")]
-    Man,
+    /// Print the manual page, or write one for each command into a folder
+    Man(ManArgs),
 }
 
 #[derive(Args)]
@@ -378,6 +377,14 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  jobq man > jobq.1 && man ./jobq.1\n  jobq man --dir /usr/local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write jobq.1, jobq-enqueue.1 and so on here; the folder is made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// `10s`, `5m`, `1h 30m`, `14d`.

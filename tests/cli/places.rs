@@ -51,34 +51,6 @@ fn a_mistake_in_the_settings_names_the_file_and_the_field() {
 }
 
 #[test]
-fn help_has_an_example_for_every_command_and_packagers_get_their_files() {
-    let q = Scratch::empty();
-    let help = q.ok(&["--help"]);
-    for command in [
-        "init",
-        "enqueue",
-        "list",
-        "show",
-        "events",
-        "stats",
-        "retry",
-        "cancel",
-        "reclaim",
-        "prune",
-        "doctor",
-        "completions",
-        "man",
-    ] {
-        assert!(help.contains(command), "{command}");
-        assert!(q.ok(&[command, "--help"]).contains("Example"), "{command} --help has no example");
-    }
-    assert!(q.ok(&["completions", "bash"]).contains("_jobq"));
-    let man = q.ok(&["man"]);
-    assert!(man.starts_with(".ie") || man.contains(".TH jobq"), "{}", &man[..40]);
-    assert!(man.contains("wait\\-timeout"), "the manual knows the options of the commands");
-}
-
-#[test]
 fn a_closed_pipe_is_not_an_error() {
     let q = Scratch::new();
     let lines = batch_of(2_000);

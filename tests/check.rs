@@ -1,0 +1,51 @@
+//! `scripts/check.sh` says what it needs, all of it at once, before it begins.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The script's look at its tools, on a machine that has only these programs and no way to install others.
+fn look(programs: &[&str]) -> Option<Output> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check.sh");
+    if !script.exists() {
+        // The package does not have it.
+        return None;
+    }
+    let tools = tempfile::tempdir().unwrap();
+    for program in ["bash", "dirname"].iter().chain(programs) {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+        symlink(String::from_utf8(found.stdout).unwrap().trim(), tools.path().join(program)).unwrap();
+    }
+    // Somebody else than root; `id` is all that is asked.
+    std::fs::write(tools.path().join("id"), "#!/bin/sh\necho 1000\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(tools.path().join("id"), mode).unwrap();
+    symlink("/bin/sh", tools.path().join("sh")).unwrap();
+    Some(Command::new("bash").arg(script).arg("--tools").env("PATH", tools.path()).output().unwrap())
+}
+
+#[test]
+fn an_empty_machine_is_told_all_that_it_lacks() {
+    let Some(output) = look(&[]) else { return };
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("missing: Rust 1.89 or newer with rustfmt and clippy"), "{said}");
+    assert!(said.contains("apt-get install gcc libc6-dev python3 python3-venv strace"), "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "nothing was begun");
+}
+
+#[test]
+fn what_is_there_is_not_asked_for() {
+    let Some(output) = look(&["cc", "true"]) else { return };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("apt-get install python3 python3-venv strace)"), "{said}");
+}
+
+#[test]
+fn the_rust_that_it_names_is_the_one_that_is_promised() {
+    let version = env!("CARGO_PKG_RUST_VERSION");
+    for file in ["README.md", "scripts/check.sh", "scripts/demo.sh"] {
+        let Ok(text) = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)) else { continue };
+        assert!(text.contains(&format!("Rust {version} or newer")), "{file}");
+    }
+}

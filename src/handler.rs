@@ -1,6 +1,8 @@
 //! What runs a job: the trait an application implements for its own types, what
 //! it returns, and the table of handlers a worker has.
 
+#[cfg(feature = "tokio")]
+mod async_handler;
 mod context;
 mod error;
 mod outcome;
@@ -8,6 +10,8 @@ mod programs;
 mod registry;
 mod run;
 
+#[cfg(feature = "tokio")]
+pub use async_handler::AsyncHandler;
 pub use context::Context;
 pub(crate) use context::timed_out;
 pub use error::HandlerError;

@@ -29,6 +29,7 @@
 //! program_handlers programs as handlers, without Rust
 //! programs         child processes: started, watched, and ended with their job
 //! worker           the loop that claims, runs, decides and applies
+//! testing          for applications' tests: run everything now, with a clock of one's own
 //! effects          staging and apply: the one place that changes users' files
 //! liveness         who is alive: lock files, and sweeps for those who are not
 //! doctor           is this queue in order, and if not, what to do
@@ -68,11 +69,15 @@ mod reconcile;
 mod retry;
 pub mod state;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod worker;
 
 pub use commit::{Accepted, Draft, Snapshot};
 pub use effects::{Expect, FileEffect, Sight, Staged};
 pub use error::{Error, ErrorKind, Result, printable};
+#[cfg(feature = "tokio")]
+pub use handler::AsyncHandler;
 pub use handler::{Context, Ended, Handler, HandlerError, Outcome, Registry, Stop};
 pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};

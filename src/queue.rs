@@ -1,5 +1,7 @@
 //! What applications call.
 
+#[cfg(feature = "tokio")]
+mod async_calls;
 mod options;
 mod place;
 

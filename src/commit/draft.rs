@@ -31,6 +31,13 @@ pub(super) enum Change {
 }
 
 impl Draft {
+    pub(crate) fn filled_by(fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
+        let mut draft = Self::default();
+        fill(&mut draft)?;
+        draft.check_links()?;
+        Ok(draft)
+    }
+
     /// Names the commit: a ULID or UUID. Submitted again with the same id and
     /// content, it is answered with what is there, whatever has become of it.
     pub fn id(&mut self, id: &str) -> Result<()> {
@@ -99,7 +106,7 @@ impl Draft {
 
     /// Jobs of a commit wait on it, so they can wait on each other and on nothing
     /// else: a job waits for one other at most.
-    pub(super) fn check_links(&self) -> Result<()> {
+    fn check_links(&self) -> Result<()> {
         let ids: Vec<&str> = self.jobs.iter().filter_map(|job| job.links().1).collect();
         for (index, job) in self.jobs.iter().enumerate() {
             let Some(parent) = job.links().0 else { continue };

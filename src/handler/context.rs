@@ -106,12 +106,7 @@ impl Context {
     /// the worker shuts down the job goes back and the attempt does not count.
     pub fn check(&self) -> Result<(), HandlerError> {
         match self.stop() {
-            Some(Stop::Cancelled) => {
-                Err(HandlerError::new(Verdict::Cancelled, "job_canceled", "the job was cancelled"))
-            }
-            Some(Stop::TimedOut) => Err(timed_out()),
-            Some(Stop::Lost) => Err(lost()),
-            Some(Stop::ShutDown) => Err(HandlerError::released()),
+            Some(stop) => Err(stopped_by(stop)),
             None if self.is_shutting_down() => Err(HandlerError::released()),
             None => Ok(()),
         }
@@ -183,6 +178,15 @@ impl Context {
     /// What is at a path below the root now.
     pub fn look(&self, path: &str) -> Result<Sight, FileError> {
         self.files.look(path)
+    }
+}
+
+pub(super) fn stopped_by(stop: Stop) -> HandlerError {
+    match stop {
+        Stop::Cancelled => HandlerError::new(Verdict::Cancelled, "job_canceled", "the job was cancelled"),
+        Stop::TimedOut => timed_out(),
+        Stop::Lost => lost(),
+        Stop::ShutDown => HandlerError::released(),
     }
 }
 

@@ -73,15 +73,25 @@ step cargo fmt --all --check
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --package faultlab --all-targets -- -D warnings
 step cargo clippy --lib --no-default-features --features bundled -- -D warnings
+for feature in testing tokio testing,tokio; do
+    step cargo clippy --lib --no-default-features --features "bundled,$feature" -- -D warnings
+done
+step cargo clippy --all-targets --all-features -- -D warnings
 step cargo test --no-default-features --features bundled,cli --test lean
 step fetch_node
 step fetch_ministack
 step cargo test --lib --bins --tests
 step cargo test --package faultlab
 step cargo run --quiet --package faultlab -- all --short
-step cargo test --doc
-step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+step cargo test --features testing,tokio --test testing --test runtime --test spans --example application_test
+step cargo test --doc --features testing,tokio
+# Pages of items that are gone would be looked at, too.
+step rm -rf "${CARGO_TARGET_DIR:-target}/doc/jobq"
+step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --features testing,tokio
+step python3 scripts/documented.py "${CARGO_TARGET_DIR:-target}/doc/jobq"
 step cargo run --quiet --example custom_handler
 step cargo run --quiet --example requirements
+step cargo run --quiet --features testing --example application_test
+step cargo run --quiet --features tokio --example async_handler
 # That they run, not how fast: so nothing has to be built once more for speed.
 step cargo bench --profile dev --bench speed -- --short

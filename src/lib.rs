@@ -14,6 +14,18 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! - `aws`, `bundled`, `cli` are on by default. A library user wants
+//!   `default-features = false, features = ["bundled"]`, which compiles SQLite in.
+//! - `testing`: the module of that name, for the tests of applications.
+//! - `tokio`: async handlers (`AsyncHandler`, `Registry::with_async`), and
+//!   `Queue::enqueue_async`, `commit_async` and `call_async`, which do not block
+//!   the runtime. Everything else blocks.
+//!
+//! What handlers log with `tracing` is within a span `job.execute` with the fields
+//! `job_id`, `type`, `attempt` and, if there is one, `correlation_id`.
+//!
 //! # Layout
 //!
 //! ```text

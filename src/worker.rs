@@ -56,6 +56,20 @@ use crate::programs::{Link, Supervisor};
 use crate::queue::Queue;
 
 /// How a worker works.
+///
+/// ```
+/// use std::time::Duration;
+/// use jobq::WorkerOptions;
+/// let options = WorkerOptions {
+///     concurrency: 16,
+///     types: Some(vec!["send_mail".to_owned()]),
+///     grace: Some(Duration::from_secs(30)),
+///     // However many workers there are, the service is asked by two at a time.
+///     limits: [("send_mail".to_owned(), 2)].into(),
+///     ..WorkerOptions::default()
+/// };
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// Jobs that run at the same time.

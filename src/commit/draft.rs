@@ -12,6 +12,21 @@ use crate::path::normalise_path;
 /// What one commit is to do: filled by the closure that
 /// [`Queue::commit`](crate::Queue::commit) is given. Nothing happens before that
 /// returns `Ok`.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{Expect, NewJob};
+/// queue.commit(|tx| {
+///     tx.id("01J00000000000000000000000")?;
+///     tx.expect("data/a.json", Expect::Absent)?;
+///     tx.write_json("data/a.json", &[1, 2, 3])?;
+///     tx.remove("data/old.json")?;
+///     tx.enqueue(NewJob::raw("announce", "{}"))
+/// })?;
+/// assert_eq!(queue.read_json::<Vec<u32>>("data/a.json")?.value, Some(vec![1, 2, 3]));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Draft {
     pub(super) id: Option<String>,

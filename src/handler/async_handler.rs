@@ -137,21 +137,18 @@ impl Context {
     ///
     /// ```
     /// # use std::{future::{Future, poll_fn}, pin::pin, task::Poll, time::Duration};
-    /// # use jobq::{AsyncHandler, Context, HandlerError, Outcome, handlers::CreateFile};
-    /// struct Patient;
-    ///
-    /// impl AsyncHandler for Patient {
-    ///     type Payload = CreateFile;
-    ///     async fn run(&self, ctx: &Context, _: CreateFile) -> Result<Outcome, HandlerError> {
-    ///         // `tokio::select!` does the same.
-    ///         let (mut work, mut stop) = (pin!(tokio::time::sleep(Duration::from_secs(3600))), pin!(ctx.stopped()));
-    ///         poll_fn(|cx| match work.as_mut().poll(cx) {
-    ///             Poll::Ready(()) => Poll::Ready(Ok(Outcome::done())),
-    ///             Poll::Pending => stop.as_mut().poll(cx).map(Err),
-    ///         })
-    ///         .await
-    ///     }
+    /// # use jobq::{Context, HandlerError, Outcome};
+    /// async fn wait_for_it(ctx: &Context) -> Result<Outcome, HandlerError> {
+    ///     let mut work = pin!(tokio::time::sleep(Duration::from_secs(3600)));
+    ///     let mut stop = pin!(ctx.stopped());
+    ///     // `tokio::select!` says the same in fewer words.
+    ///     poll_fn(|cx| match work.as_mut().poll(cx) {
+    ///         Poll::Ready(()) => Poll::Ready(Ok(Outcome::done())),
+    ///         Poll::Pending => stop.as_mut().poll(cx).map(Err),
+    ///     })
+    ///     .await
     /// }
+    /// # let _ = wait_for_it;
     /// ```
     pub async fn stopped(&self) -> HandlerError {
         self.run.until_some(|| self.check().err()).await

@@ -16,6 +16,23 @@ use crate::queue::Queue;
 use crate::store::{Beat, Progress, Pulse, Store as _};
 
 /// A job's surroundings while it runs.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Outcome};
+/// /// Goes on where the last attempt ended, and stops when it should.
+/// fn copy_all(ctx: &Context, pages: u32) -> Result<Outcome, HandlerError> {
+///     let first: u32 = ctx.last_checkpoint()?.unwrap_or(0);
+///     for page in first..pages {
+///         ctx.check()?;
+///         // … copy it …
+///         ctx.checkpoint(&(page + 1))?;
+///         ctx.progress(u8::try_from(page * 100 / pages).unwrap_or(100), format!("page {page}"));
+///     }
+///     let list = ctx.stage(format!("{pages} pages\n").as_bytes())?;
+///     Ok(Outcome::done().put("copied.txt", list))
+/// }
+/// # let _ = copy_all;
+/// ```
 pub struct Context {
     pub(crate) run: Arc<Run>,
     pub(crate) queue: Arc<Queue>,

@@ -14,6 +14,18 @@ use crate::store::{Lease, Progress};
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a handler should stop.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Stop};
+/// fn one_more_page(ctx: &Context) -> Result<bool, HandlerError> {
+///     if ctx.stop() == Some(Stop::TimedOut) {
+///         ctx.checkpoint(&"as far as it came")?;
+///     }
+///     ctx.check()?; // whatever the reason, it is the error to return with
+///     Ok(true)
+/// }
+/// # let _ = one_more_page;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stop {

@@ -27,12 +27,12 @@ impl Queue {
     /// use std::sync::Arc;
     /// use jobq::{NewJob, Queue};
     /// let queue = Arc::new(Queue::init(folder.path())?);
-    /// runtime.block_on(async {
-    ///     let job = queue.enqueue_async(NewJob::raw("send_mail", r#"{"to":"ada@example.org"}"#)).await?;
-    ///     assert_eq!(job.status, jobq::Status::Pending);
-    ///     Ok(())
-    /// })
-    /// # .map_err(|e: jobq::Error| e)
+    /// # runtime.block_on(async {
+    /// let job = queue.enqueue_async(NewJob::raw("send_mail", r#"{"to":"ada@example.org"}"#)).await?;
+    /// assert_eq!(job.status, jobq::Status::Pending);
+    /// # Ok::<(), jobq::Error>(())
+    /// # })?;
+    /// # Ok::<(), jobq::Error>(())
     /// ```
     pub fn enqueue_async<J: Into<NewJob>>(
         self: &Arc<Self>,
@@ -57,7 +57,8 @@ impl Queue {
     /// let commit = queue.commit_async(|tx| tx.write_json("data/req-1.json", &model)).await?;
     /// assert!(commit.applied);
     /// # Ok::<(), jobq::Error>(())
-    /// # })
+    /// # })?;
+    /// # Ok::<(), jobq::Error>(())
     /// ```
     pub fn commit_async<F: FnOnce(&mut Draft) -> Result<()>>(
         self: &Arc<Self>,
@@ -78,7 +79,8 @@ impl Queue {
     /// let failed = queue.call_async(move |queue| queue.list(&failed)).await?;
     /// assert!(failed.is_empty());
     /// # Ok::<(), jobq::Error>(())
-    /// # })
+    /// # })?;
+    /// # Ok::<(), jobq::Error>(())
     /// ```
     pub fn call_async<T, F>(self: &Arc<Self>, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
     where

@@ -207,6 +207,24 @@ fn an_assertion_that_fails_tells_what_is_there_instead() {
     assert!(refused.starts_with(r#"a say with { "then": [], "word": "good bye" } is queued; there"#), "{refused}");
 }
 
+#[cfg(feature = "tokio")]
+#[test]
+fn async_handlers_run_while_an_async_test_waits() {
+    struct Sleeper;
+    impl jobq::AsyncHandler for Sleeper {
+        type Payload = Say;
+        async fn run(&self, _: &Context, _: Say) -> Result<Outcome, HandlerError> {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(Outcome::done())
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    // The handler's sleep needs the runtime's only thread, which is this one.
+    let queue = TestQueue::new(Registry::new().with_async(Sleeper, runtime.handle()));
+    queue.enqueue(NewJob::of(&say("a", &[])).timeout(Duration::from_secs(20))).unwrap();
+    assert_eq!(runtime.block_on(queue.run_all_async()).completed, 1);
+}
+
 #[test]
 fn queues_of_different_tests_have_nothing_to_do_with_each_other() {
     let (one, other) = (world(), world());

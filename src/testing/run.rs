@@ -62,6 +62,18 @@ impl TestQueue {
     /// [`run_all`](TestQueue::run_all) for an async test, whose runtime goes on
     /// meanwhile. Async handlers need that.
     ///
+    /// ```
+    /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// queue.queue().enqueue_async(CreateFile::text("a.txt", "a")).await?;
+    /// assert_eq!(queue.run_all_async().await.completed, 1);
+    /// # Ok::<(), jobq::Error>(())
+    /// # })?;
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// As `run_all`, and outside a runtime.
     #[cfg(feature = "tokio")]

@@ -34,6 +34,13 @@ pub struct ClaudeExtraction {
 }
 
 /// What the answer of Claude must be.
+///
+/// ```
+/// use jobq::handlers::{ClaudeExtraction, Format};
+/// let ask = ClaudeExtraction::new("REQ-1", "List the nouns as JSON.", "out/nouns.json");
+/// let ask = ClaudeExtraction { format: Some(Format::Json), ..ask };
+/// assert_eq!(serde_json::to_value(&ask).unwrap()["format"], "json");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {

@@ -11,6 +11,21 @@ use crate::{
 
 /// Write a file. Without `overwrite`, other content that is already there is
 /// left alone and the job fails.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+/// # let drain = || {
+/// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+/// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+/// # };
+/// use jobq::handlers::CreateFile;
+/// queue.enqueue(CreateFile::text("notes/a.txt", "hello"))?;
+/// queue.enqueue(CreateFile { overwrite: true, ..CreateFile::bytes("logo.png", [137, 80, 78, 71]) })?;
+/// drain()?;
+/// assert_eq!(std::fs::read_to_string(folder.path().join("notes/a.txt")).unwrap(), "hello");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateFile {
@@ -28,6 +43,21 @@ pub struct CreateFile {
 }
 
 /// What a `create_file` job leaves.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+/// # let drain = || {
+/// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+/// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+/// # };
+/// use jobq::handlers::CreateFile;
+/// let id = queue.enqueue(CreateFile::text("a.txt", "hello"))?.id;
+/// drain()?;
+/// let created = queue.result::<CreateFile>(&id)?.unwrap();
+/// assert_eq!((created.size, created.changed), (5, true));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedFile {
     /// Where.
@@ -81,6 +111,11 @@ impl Payload for CreateFile {
 }
 
 /// Runs `create_file` jobs.
+///
+/// ```
+/// use jobq::{Registry, handlers::CreateFileHandler};
+/// assert_eq!(Registry::new().with(CreateFileHandler).names(), ["create_file"]);
+/// ```
 pub struct CreateFileHandler;
 
 impl Handler for CreateFileHandler {

@@ -6,6 +6,20 @@ use crate::{Context, Expect, FileEffect, Handler, HandlerError, Hold, Outcome, P
 
 /// Remove a file. One that is missing is fine unless `requireExists` says
 /// otherwise.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+/// # let drain = || {
+/// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+/// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+/// # };
+/// use jobq::{Status, handlers::DeleteFile};
+/// let id = queue.enqueue(DeleteFile { require_exists: true, ..DeleteFile::at("a.txt") })?.id;
+/// drain()?;
+/// assert_eq!(queue.get(&id)?.status, Status::Failed, "there was no such file");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteFile {
@@ -17,6 +31,22 @@ pub struct DeleteFile {
 }
 
 /// What a `delete_file` job leaves.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+/// # let drain = || {
+/// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+/// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+/// # };
+/// use jobq::handlers::DeleteFile;
+/// std::fs::write(folder.path().join("a.txt"), "hello").unwrap();
+/// let id = queue.enqueue(DeleteFile::at("a.txt"))?.id;
+/// drain()?;
+/// let deleted = queue.result::<DeleteFile>(&id)?.unwrap();
+/// assert_eq!(deleted.sha256, Some(jobq::sha256_hex(b"hello")));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeletedFile {
     /// Where.
@@ -42,6 +72,11 @@ impl Payload for DeleteFile {
 }
 
 /// Runs `delete_file` jobs.
+///
+/// ```
+/// use jobq::{Registry, handlers::DeleteFileHandler};
+/// assert_eq!(Registry::new().with(DeleteFileHandler).names(), ["delete_file"]);
+/// ```
 pub struct DeleteFileHandler;
 
 impl Handler for DeleteFileHandler {

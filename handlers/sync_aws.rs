@@ -62,6 +62,18 @@ pub struct SyncAws {
 }
 
 /// What a completed sync leaves.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::{SyncAws, SyncedResource};
+/// let bucket = SyncAws::resource("AWS::S3::Bucket", "invoices", serde_json::json!({ "BucketName": "invoices" }));
+/// let id = queue.enqueue(bucket)?.id;
+/// // … a worker syncs it …
+/// let synced: Option<SyncedResource> = queue.result::<SyncAws>(&id)?;
+/// assert_eq!(synced, None, "nobody has yet");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncedResource {
     /// The primary identifier, as AWS has it.
@@ -76,6 +88,11 @@ pub struct SyncedResource {
 }
 
 /// What a sync did.
+///
+/// ```
+/// use jobq::handlers::Operation;
+/// assert_eq!(serde_json::to_value(Operation::Unchanged).unwrap(), "unchanged");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -91,6 +108,12 @@ pub enum Operation {
 
 /// Where AWS is and as whom to call it. What is not given comes from the usual
 /// places: the environment, `~/.aws`, the container or the machine.
+///
+/// ```
+/// use jobq::handlers::AwsSettings;
+/// let settings = AwsSettings { region: Some("eu-central-1".to_owned()), ..AwsSettings::default() };
+/// # let _ = settings;
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AwsSettings {

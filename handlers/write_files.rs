@@ -8,6 +8,21 @@ use crate::{Error, Payload, Result};
 
 /// What a commit does to files, and which jobs wait on it. The contents are not
 /// here: until they are in place they are only in the stage.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::WriteFiles;
+/// let id = queue.commit(|tx| {
+///     tx.write("a.txt", "hello")?;
+///     tx.enqueue(jobq::NewJob::raw("send_mail", "{}"))
+/// })?.id;
+///
+/// let payload = queue.get(&id)?.payload::<WriteFiles>()?;
+/// assert_eq!(payload.files[0].path, "a.txt");
+/// assert!(queue.enqueue(payload).unwrap_err().is_invalid(), "only a commit makes them");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFiles {
@@ -19,6 +34,20 @@ pub struct WriteFiles {
 }
 
 /// One file of a commit.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::WriteFiles;
+/// let id = queue.commit(|tx| {
+///     tx.write("a.txt", "hello")?;
+///     tx.enqueue(jobq::NewJob::raw("send_mail", "{}"))
+/// })?.id;
+///
+/// let file = queue.get(&id)?.payload::<WriteFiles>()?.files.remove(0);
+/// assert_eq!((file.path.as_str(), file.size), ("a.txt", Some(5)));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommittedFile {
@@ -33,6 +62,20 @@ pub struct CommittedFile {
 }
 
 /// What a completed commit leaves.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::WriteFiles;
+/// let id = queue.commit(|tx| {
+///     tx.write("a.txt", "hello")?;
+///     tx.enqueue(jobq::NewJob::raw("send_mail", "{}"))
+/// })?.id;
+///
+/// let written = queue.result::<WriteFiles>(&id)?.unwrap();
+/// assert_eq!((written.files, written.jobs.len()), (1, 1));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFiles {
     /// How many files were written or removed.
@@ -42,6 +85,15 @@ pub struct WrittenFiles {
 }
 
 /// One job of a commit, as it was answered.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// let commit = queue.commit(|tx| tx.enqueue(jobq::NewJob::raw("send_mail", "{}")))?;
+/// assert_eq!(commit.jobs[0].job_type, "send_mail");
+/// assert_eq!(commit.jobs[0].outcome, jobq::EnqueueOutcome::Inserted);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedJob {
     /// The job that stands for the request.

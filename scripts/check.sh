@@ -87,24 +87,33 @@ step() {
     "$@"
 }
 
+# All tests, documents and examples are built with the same features, and so once.
+all=(--features testing,tokio)
+
 step python3 scripts/check_coverage.py
-step cargo fmt --all --check
-step cargo clippy --all-targets -- -D warnings
-step cargo clippy --package faultlab --all-targets -- -D warnings
-step cargo clippy --lib --no-default-features --features bundled -- -D warnings
 step python3 scripts/dependencies.py
+step cargo fmt --all --check
+step cargo clippy --all-targets --all-features -- -D warnings
+step cargo clippy --package faultlab --all-targets -- -D warnings
+for features in bundled bundled,testing bundled,tokio bundled,cli; do
+    step cargo clippy --lib --no-default-features --features "$features" -- -D warnings
+done
 step cargo test --no-default-features --features bundled,cli --test lean
 step bash scripts/demo.sh
 step fetch_node
 step fetch_ministack
-step cargo test --lib --bins --tests
-step package
-step cargo install --path . --locked --debug --force --quiet --root "${CARGO_TARGET_DIR:-target}/installed"
+step cargo test "${all[@]}" --lib --bins --tests --example application_test
+step cargo test "${all[@]}" --doc
+# Pages of items that are gone would be looked at, too.
+step rm -rf "${CARGO_TARGET_DIR:-target}/doc/jobq"
+step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps "${all[@]}"
+step python3 scripts/documented.py "${CARGO_TARGET_DIR:-target}/doc/jobq"
+for example in custom_handler requirements application_test async_handler; do
+    step cargo run --quiet "${all[@]}" --example "$example"
+done
+# That they run, not how fast: so nothing has to be built once more for speed.
+step cargo bench "${all[@]}" --profile dev --bench speed -- --short
 step cargo test --package faultlab
 step cargo run --quiet --package faultlab -- all --short
-step cargo test --doc
-step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
-step cargo run --quiet --example custom_handler
-step cargo run --quiet --example requirements
-# That they run, not how fast: so nothing has to be built once more for speed.
-step cargo bench --profile dev --bench speed -- --short
+step package
+step cargo install --path . --locked --debug --force --quiet --root "${CARGO_TARGET_DIR:-target}/installed"

@@ -8,12 +8,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub type Millis = i64;
 
 /// Where the wall-clock time comes from.
+///
+/// ```
+/// use jobq::clock::{Clock, Millis};
+/// struct NewYear;
+/// impl Clock for NewYear {
+///     fn now(&self) -> Millis {
+///         1_767_225_600_000
+///     }
+/// }
+/// # let folder = tempfile::tempdir().unwrap();
+/// let options = jobq::QueueOptions::in_folder(folder.path()).create(true).clock(std::sync::Arc::new(NewYear));
+/// let queue = options.open().unwrap();
+/// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}")).unwrap().id;
+/// assert_eq!(queue.get(&id).unwrap().created_at, NewYear.now());
+/// ```
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Millis;
 }
 
 /// The system's clock.
+///
+/// ```
+/// use jobq::clock::{Clock, SystemClock};
+/// assert!(SystemClock.now() > 1_700_000_000_000);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -54,6 +74,11 @@ impl Clock for ManualClock {
 }
 
 /// A point in time as the tables keep it.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// assert_eq!(jobq::clock::millis(UNIX_EPOCH + Duration::from_secs(2)), 2_000);
+/// ```
 #[must_use]
 pub fn millis(time: SystemTime) -> Millis {
     match time.duration_since(UNIX_EPOCH) {
@@ -63,6 +88,10 @@ pub fn millis(time: SystemTime) -> Millis {
 }
 
 /// A time of the tables as RFC 3339 UTC with milliseconds.
+///
+/// ```
+/// assert_eq!(jobq::clock::rfc3339(1_767_225_600_000), "2026-01-01T00:00:00.000Z");
+/// ```
 #[must_use]
 pub fn rfc3339(time: Millis) -> String {
     // humantime covers 1970 to 9999; a damaged value must not panic a listing.

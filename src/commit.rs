@@ -69,9 +69,10 @@ impl Queue {
     /// between two renames, the commit's job has failed, its jobs wait, and the
     /// message says what is done and what is not.
     pub fn commit(&self, fill: impl FnOnce(&mut Draft) -> Result<()>) -> Result<Accepted> {
-        let mut draft = Draft::default();
-        fill(&mut draft)?;
-        draft.check_links()?;
+        self.commit_draft(Draft::filled_by(fill)?)
+    }
+
+    pub(crate) fn commit_draft(&self, draft: Draft) -> Result<Accepted> {
         // Without an id of the caller's and without files there is nothing to remember it by: a plain batch.
         let plain = draft.id.is_none() && draft.changes.is_empty() && draft.expectations.is_empty();
         let id = draft.id.clone().unwrap_or_else(|| self.new_id());

@@ -46,6 +46,11 @@ use crate::store::sqlite::Health;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a check came out, the best first.
+///
+/// ```
+/// use jobq::doctor::Verdict;
+/// assert!(Verdict::Bad > Verdict::Warn && Verdict::Warn > Verdict::Ok);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -76,6 +81,12 @@ impl fmt::Display for Verdict {
 }
 
 /// One thing that was looked at.
+///
+/// ```
+/// use jobq::doctor::{Check, Verdict};
+/// let check = Check::warn("room", "only 1 GiB is left", "make room");
+/// assert_eq!((check.verdict, check.advice.as_deref()), (Verdict::Warn, Some("make room")));
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// A word for scripts.
@@ -107,6 +118,21 @@ impl Check {
 }
 
 /// Looks at one queue.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::doctor::{Doctor, Verdict};
+/// # drop(queue);
+/// let mut bad = Vec::new();
+/// Doctor::in_folder(folder.path()).deep(true).examine(|check| {
+///     if check.verdict == Verdict::Bad {
+///         bad.push(check.message);
+///     }
+/// });
+/// assert!(bad.is_empty(), "{bad:?}");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 pub struct Doctor {
     db: PathBuf,
     root: Option<PathBuf>,

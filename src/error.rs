@@ -8,6 +8,21 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What kind of failure an [`Error`] is. New kinds may be added.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{ErrorKind, NewJob};
+/// let error = queue.enqueue(NewJob::raw("create_file", "{}")).unwrap_err();
+/// let what_next = match error.kind() {
+///     ErrorKind::Invalid => "correct it",
+///     ErrorKind::OutcomeUnknown => "ask again with the same id",
+///     ErrorKind::Busy | ErrorKind::DiskFull => "try again later",
+///     _ => "tell someone",
+/// };
+/// assert_eq!(what_next, "correct it");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -44,6 +59,17 @@ pub enum ErrorKind {
 }
 
 /// A failure, with its story.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// let error = queue.get("nope").unwrap_err();
+/// assert!(error.is_not_found());
+/// assert!(error.to_string().contains("nope"), "it says to what it happened");
+/// let error = jobq::Error::invalid("width", "must not be zero");
+/// assert_eq!((error.field(), error.to_string().as_str()), (Some("width"), "width: must not be zero"));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 

@@ -51,6 +51,16 @@ use crate::handlers::ClaudeExtraction;
 use crate::path::normalise_path;
 
 /// A template of prompts and one of the paths their answers go to.
+///
+/// ```
+/// use jobq::extract::Template;
+/// let template = Template::parse("Summarise: {{ text }}", "summaries/{{ id }}.md")?;
+/// let filled = template.fill(&serde_json::json!({ "id": 7, "text": "…" }), None)?;
+/// assert_eq!(filled.target_path, "summaries/7.md");
+/// let error = template.fill(&serde_json::json!({ "id": 8 }), None).unwrap_err();
+/// assert!(error.to_string().contains("text"), "it says what is missing");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 pub struct Template {
     prompt: Renderer,
     target: Renderer,

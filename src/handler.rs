@@ -1,6 +1,8 @@
 //! What runs a job: the trait an application implements for its own types, what
 //! it returns, and the table of handlers a worker has.
 
+#[cfg(feature = "tokio")]
+mod async_handler;
 mod context;
 mod error;
 mod outcome;
@@ -8,6 +10,8 @@ mod programs;
 mod registry;
 mod run;
 
+#[cfg(feature = "tokio")]
+pub use async_handler::AsyncHandler;
 pub use context::Context;
 pub(crate) use context::timed_out;
 pub use error::HandlerError;
@@ -86,6 +90,25 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// A job that has ended, for the hooks.
+///
+/// ```
+/// use jobq::{Context, Ended, Handler, HandlerError, Outcome, handlers::CreateFile};
+/// struct Loud;
+/// # impl Loud { fn page_somebody(&self, _: &str) {} }
+/// impl Handler for Loud {
+///     type Payload = CreateFile;
+///     # fn run(&self, _: &Context, _: CreateFile) -> Result<Outcome<jobq::handlers::CreatedFile>, HandlerError> {
+///     #     Err(HandlerError::permanent("no"))
+///     # }
+///     // …
+///     fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
+///         let why = ended.failure.map_or("no reason", |failure| failure.message.as_str());
+///         self.page_somebody(&format!("{} failed: {why}", ended.job.id));
+///         Ok(())
+///     }
+/// }
+/// # let _ = Loud;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
     /// The job as it was when its last attempt began.

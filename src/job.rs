@@ -10,6 +10,18 @@ use crate::retry::Backoff;
 use crate::state::{Gate, Status};
 
 /// A job as the database has it. Serialises with the names of the columns.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::CreateFile;
+/// let id = queue.enqueue(CreateFile::text("a.txt", "a"))?.id;
+/// let job = queue.get(&id)?;
+/// assert_eq!((job.status.as_str(), job.attempts, job.max_attempts), ("pending", 0, 3));
+/// assert_eq!(job.payload::<CreateFile>()?.path, "a.txt");
+/// assert_eq!(serde_json::to_value(&job).unwrap()["type"], "create_file");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Job {
     /// Order of acceptance.

@@ -18,6 +18,14 @@ pub const MAX_JSON_DEPTH: usize = 128;
 
 /// JSON text from the database. Serialises as the JSON it is; text that is not
 /// JSON (a plain-SQL row not yet admitted) serialises as a string.
+///
+/// ```
+/// let text = jobq::JsonText(r#"{ "to": "ada" }"#.to_owned());
+/// assert_eq!(text.as_str(), r#"{ "to": "ada" }"#, "as it was given");
+/// assert_eq!(text.parse::<serde_json::Value>()?["to"], "ada");
+/// assert_eq!(serde_json::to_value(&text).unwrap(), serde_json::json!({ "to": "ada" }));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonText(pub String);
 
@@ -82,6 +90,10 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
 }
 
 /// sha256 of some bytes, in hexadecimal.
+///
+/// ```
+/// assert!(jobq::sha256_hex(b"hello").starts_with("2cf24dba"));
+/// ```
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))

@@ -14,6 +14,18 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! - `aws`, `bundled`, `cli` are on by default. A library user wants
+//!   `default-features = false, features = ["bundled"]`, which compiles SQLite in.
+//! - `testing`: the module of that name, for the tests of applications.
+//! - `tokio`: async handlers (`AsyncHandler`, `Registry::with_async`), and
+//!   `Queue::enqueue_async`, `commit_async` and `call_async`, which do not block
+//!   the runtime. Everything else blocks.
+//!
+//! What handlers log with `tracing` is within a span `job.execute` with the fields
+//! `job_id`, `type`, `attempt` and, if there is one, `correlation_id`.
+//!
 //! # Layout
 //!
 //! ```text
@@ -29,6 +41,7 @@
 //! program_handlers programs as handlers, without Rust
 //! programs         child processes: started, watched, and ended with their job
 //! worker           the loop that claims, runs, decides and applies
+//! testing          for applications' tests: run everything now, with a clock of one's own
 //! effects          staging and apply: the one place that changes users' files
 //! liveness         who is alive: lock files, and sweeps for those who are not
 //! doctor           is this queue in order, and if not, what to do
@@ -68,11 +81,15 @@ mod reconcile;
 mod retry;
 pub mod state;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod worker;
 
 pub use commit::{Accepted, Draft, Snapshot};
 pub use effects::{Expect, FileEffect, Sight, Staged};
 pub use error::{Error, ErrorKind, Result, printable};
+#[cfg(feature = "tokio")]
+pub use handler::AsyncHandler;
 pub use handler::{Context, Ended, Handler, HandlerError, Outcome, Registry, Stop};
 pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};

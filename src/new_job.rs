@@ -16,6 +16,17 @@ use crate::store::{Dedup, EnqueueJob};
 pub const MAX_TIME: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
 /// Against which jobs a key is compared.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{EnqueueOutcome, NewJob, Unique};
+/// let once = || NewJob::raw("send_mail", "{}").key("welcome ada").unique(Unique::Always);
+/// let first = queue.enqueue(once())?;
+/// queue.cancel(&first.id)?;
+/// assert_eq!(queue.enqueue(once())?.outcome, EnqueueOutcome::Existing, "although it has ended");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unique {

@@ -68,6 +68,14 @@ pub trait Payload: Serialize + DeserializeOwned {
 }
 
 /// A key that holders have one at a time, in order of acceptance.
+///
+/// ```
+/// use jobq::Hold;
+/// assert_eq!(Hold::path("./out//a.txt")?, Hold::path("out/a.txt")?);
+/// assert_eq!(Hold::lane("mail")?.as_str(), "lane:mail");
+/// assert_eq!(Hold::resource("printer", "third floor")?.as_str(), "printer:third floor");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hold(String);
 
@@ -97,6 +105,27 @@ impl Hold {
 }
 
 /// The rule for sameness when the caller gives no key.
+///
+/// ```
+/// use jobq::{DefaultKey, Payload};
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Serialize, Deserialize)]
+/// struct Invoice { number: u32, text: String }
+///
+/// impl Payload for Invoice {
+///     const TYPE: &'static str = "invoice";
+///     type Output = ();
+///     /// One job for a number, whatever the text.
+///     fn default_key(&self) -> DefaultKey {
+///         DefaultKey::Key(self.number.to_string())
+///     }
+/// }
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path()).unwrap();
+/// let first = queue.enqueue(Invoice { number: 7, text: "a".to_owned() }).unwrap();
+/// let again = queue.enqueue(Invoice { number: 7, text: "b".to_owned() }).unwrap();
+/// assert_eq!((again.id, again.same_payload), (first.id, false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultKey {
     /// With holds: the same as the newest unfinished job on them, if type and
@@ -108,6 +137,19 @@ pub enum DefaultKey {
 }
 
 /// What a type's jobs get when the caller does not say.
+///
+/// ```
+/// use std::time::Duration;
+/// use jobq::{Backoff, Defaults, Keep};
+/// let patient = Defaults {
+///     max_attempts: 10,
+///     timeout: Duration::from_secs(3600),
+///     backoff: Backoff { base_ms: 60_000, max_ms: 3_600_000 },
+///     retention: Keep::For(Duration::from_secs(86_400)),
+/// };
+/// assert_eq!(Defaults::default().max_attempts, 3);
+/// # let _ = patient;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     /// Attempts before the job fails.
@@ -122,6 +164,13 @@ pub struct Defaults {
 }
 
 /// How long a type's completed and cancelled jobs are kept.
+///
+/// ```
+/// use jobq::{Defaults, Keep};
+/// assert_eq!(Defaults::default().retention, Keep::Usual);
+/// let books = Defaults { retention: Keep::Forever, ..Defaults::default() };
+/// # let _ = books;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// As long as the worker's [`Retention`](crate::worker::Retention) says.
@@ -179,6 +228,14 @@ pub(crate) trait MoreTypes: Send + Sync {
 
 /// The job types a process knows. Jobs of other types can be queued and are
 /// kept; a process that knows their type admits and runs them.
+///
+/// ```
+/// use jobq::{Defaults, JobTypes, handlers::CreateFile};
+/// let types = JobTypes::new().with::<CreateFile>();
+/// assert!(types.knows("create_file") && !types.knows("send_mail"));
+/// let patient = types.with_defaults("create_file", Defaults { max_attempts: 10, ..Defaults::default() });
+/// assert_eq!(patient.defaults("create_file").max_attempts, 10);
+/// ```
 #[derive(Clone, Default)]
 pub struct JobTypes {
     own: HashMap<&'static str, JobType>,

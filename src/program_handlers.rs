@@ -44,6 +44,18 @@ pub struct ProgramHandlers {
 }
 
 /// A type that has something to do with programs, and what is known of it.
+///
+/// ```
+/// use std::os::unix::fs::PermissionsExt as _;
+/// use jobq::ProgramHandlers;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// std::fs::write(folder.join("resize"), "#!/bin/sh\n").unwrap();
+/// std::fs::set_permissions(folder.join("resize"), std::fs::Permissions::from_mode(0o755)).unwrap();
+/// let listed = ProgramHandlers::in_folder(folder).list();
+/// assert_eq!(listed[0].job_type, "resize");
+/// assert!(listed[0].problem.is_none() && listed[0].schema.is_none());
+/// ```
 #[derive(Clone, Debug)]
 pub struct ListedProgram {
     /// The type.

@@ -1,5 +1,7 @@
 //! What applications call.
 
+#[cfg(feature = "tokio")]
+mod async_calls;
 mod options;
 mod place;
 
@@ -49,11 +51,29 @@ impl Drop for Queue {
 
 impl Queue {
     /// Opens the queue of a root folder, making it if it is not there.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let queue = jobq::Queue::init(folder.path())?;
+    /// assert!(folder.path().join(".jobq/jobq.db").exists());
+    /// # drop(queue);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn init(root: impl AsRef<Path>) -> Result<Self> {
         QueueOptions::in_folder(root).create(true).open()
     }
 
     /// Opens the queue of a root folder.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{ErrorKind, Queue};
+    /// let queue = Queue::open(folder.path())?;
+    /// let elsewhere = tempfile::tempdir().unwrap();
+    /// assert_eq!(Queue::open(elsewhere.path()).err().unwrap().kind(), ErrorKind::NoDatabase);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         QueueOptions::in_folder(root).open()
     }
@@ -78,6 +98,19 @@ impl Queue {
     }
 
     /// Queues jobs in one transaction: all of them or none.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::NewJob;
+    /// let mail = |to: &str| NewJob::raw("send_mail", format!(r#"{{"to":"{to}"}}"#));
+    /// let jobs = queue.enqueue_many([mail("ada@example.org"), mail("bob@example.org")])?;
+    /// assert_eq!(jobs.len(), 2);
+    /// // The one that is wrong is named, and none is queued.
+    /// let error = queue.enqueue_many([mail("eve@example.org"), NewJob::raw("send_mail", "no JSON")]).unwrap_err();
+    /// assert_eq!(error.item(), Some(1));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn enqueue_many(&self, jobs: impl IntoIterator<Item = NewJob>) -> Result<Vec<Enqueued>> {
         self.store.enqueue(self.prepare_many(jobs)?)
     }
@@ -105,16 +138,48 @@ impl Queue {
     }
 
     /// One job.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?.id;
+    /// assert_eq!(queue.get(&id)?.job_type, "send_mail");
+    /// assert!(queue.get("no such job").unwrap_err().is_not_found());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn get(&self, id: &str) -> Result<Job> {
         self.store.get(id)
     }
 
     /// The id that starts with this, if there is exactly one.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?.id;
+    /// assert_eq!(queue.resolve(&id[..20])?, id);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn resolve(&self, prefix: &str) -> Result<String> {
         self.store.resolve(prefix)
     }
 
     /// What a completed job left; `None` while it has not completed.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+    /// # let drain = || {
+    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+    /// # };
+    /// use jobq::handlers::CreateFile;
+    /// let id = queue.enqueue(CreateFile::text("a.txt", "hello"))?.id;
+    /// assert!(queue.result::<CreateFile>(&id)?.is_none());
+    /// drain()?; // a worker runs what there is
+    /// assert_eq!(queue.result::<CreateFile>(&id)?.unwrap().size, 5);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn result<P: Payload>(&self, id: &str) -> Result<Option<P::Output>> {
         let job = self.store.get(id)?;
         if job.job_type != P::TYPE {
@@ -129,23 +194,72 @@ impl Queue {
     }
 
     /// Jobs, newest first. To page on, pass the last `seq` seen as `before`.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{Filter, NewJob, Status};
+    /// queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+    /// let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
+    /// let page = queue.list(&pending)?;
+    /// assert_eq!(page.len(), 1);
+    /// let next = queue.list(&Filter { before: Some(page[0].seq), ..pending })?;
+    /// assert!(next.is_empty());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn list(&self, filter: &Filter) -> Result<Vec<Job>> {
         self.store.list(filter)
     }
 
     /// Calls a job off, and what waits on it.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{NewJob, Status};
+    /// let first = queue.enqueue(NewJob::raw("build", "{}"))?.id;
+    /// let second = queue.enqueue(NewJob::raw("publish", "{}").after(&first))?.id;
+    /// queue.cancel(&first)?;
+    /// assert_eq!(queue.get(&second)?.status, Status::Cancelled);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn cancel(&self, id: &str) -> Result<Cancellation> {
         self.store.cancel(id)
     }
 
     /// Brings a failed or cancelled job back. One that had decided what to do is
     /// not run again: that is applied, at once.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{NewJob, Status};
+    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
+    /// queue.cancel(&id)?;
+    /// assert_eq!(queue.retry(&id)?.status, Status::Pending);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn retry(&self, id: &str) -> Result<Job> {
         self.retry_on(id, Vec::new())
     }
 
     /// The same for a decided job that failed by a conflict: applied on top of
     /// what is there now, whatever it is.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+    /// # let drain = || {
+    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+    /// # };
+    /// use jobq::{Status, handlers::CreateFile};
+    /// let id = queue.enqueue(CreateFile::text("a.txt", "a"))?.id;
+    /// drain()?;
+    /// // Only what failed by a conflict can be brought to its end so.
+    /// assert!(queue.retry_accepting_disk(&id).unwrap_err().is_wrong_state());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn retry_accepting_disk(&self, id: &str) -> Result<Job> {
         let mut accepted = Vec::new();
         let files = self.files()?;
@@ -167,6 +281,22 @@ impl Queue {
 
     /// Waits until a job has completed, failed or been cancelled. `None` when
     /// the time ran out first.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+    /// # let drain = || {
+    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+    /// # };
+    /// use std::time::Duration;
+    /// use jobq::{Status, handlers::CreateFile};
+    /// let id = queue.enqueue(CreateFile::text("a.txt", "a"))?.id;
+    /// assert!(queue.wait(&id, Duration::ZERO)?.is_none());
+    /// drain()?; // usually another process
+    /// assert_eq!(queue.wait(&id, Duration::from_secs(10))?.unwrap().status, Status::Completed);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn wait(&self, id: &str, timeout: Duration) -> Result<Option<Job>> {
         let deadline = Instant::now().checked_add(timeout);
         let mut pause = Duration::from_millis(1);
@@ -185,27 +315,84 @@ impl Queue {
     }
 
     /// Events, oldest first.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{EventQuery, NewJob};
+    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
+    /// queue.cancel(&id)?;
+    /// let events = queue.events(&EventQuery { job_id: Some(id), limit: 100, ..EventQuery::default() })?;
+    /// let what: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
+    /// assert_eq!(what.last(), Some(&"cancelled"));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {
         self.store.events(query)
     }
 
     /// What is outstanding, failed, stuck, slow, doubled and recent.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?;
+    /// let stats = queue.stats()?;
+    /// assert_eq!((stats.outstanding[0].job_type.as_str(), stats.outstanding[0].jobs), ("send_mail", 1));
+    /// assert!(stats.failed.is_empty() && stats.stuck.is_empty());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.store.stats()
     }
 
     /// Deletes a bounded number of old finished jobs; call it until it says 0.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use std::time::{Duration, SystemTime};
+    /// use jobq::{NewJob, PruneRequest, clock::millis};
+    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
+    /// queue.cancel(&id)?;
+    /// let tomorrow = millis(SystemTime::now() + Duration::from_secs(86_400));
+    /// let old = PruneRequest { job_type: None, ended_before: tomorrow, failed: false, forget: false };
+    /// let mut gone = 0;
+    /// loop {
+    ///     match queue.prune(old.clone())? {
+    ///         0 => break,
+    ///         some => gone += some,
+    ///     }
+    /// }
+    /// assert_eq!(gone, 1);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn prune(&self, request: PruneRequest) -> Result<u64> {
         self.store.prune(request)
     }
 
     /// Ends the pause of a type that a handler has asked for, before its time.
     /// False if there was none.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// assert!(!queue.resume("send_mail")?, "it was not paused");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn resume(&self, job_type: &str) -> Result<bool> {
         self.store.resume(job_type)
     }
 
     /// Takes back what dead processes had claimed.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// let taken_back = queue.reclaim()?;
+    /// assert!(taken_back.pending.is_empty(), "nobody has died");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn reclaim(&self) -> Result<Reclaimed> {
         liveness::sweep(&self.store, &self.owners_folder())
     }

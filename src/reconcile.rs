@@ -33,6 +33,21 @@ use crate::queue::Queue;
 use crate::store::{Confirmation, Store as _, Suspicion};
 
 /// How to compare.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use std::sync::Arc;
+/// use jobq::ReconcileOptions;
+/// queue.commit(|tx| tx.write("notes/a.txt", "a").and_then(|()| tx.write("b.txt", "b")))?;
+/// let only = ReconcileOptions {
+///     deep: true,
+///     paths: Some(Arc::new(|path: &str| path.starts_with("notes/"))),
+///     ..ReconcileOptions::default()
+/// };
+/// assert_eq!(queue.reconcile(&only, |_, _| true)?.checked, 1);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct ReconcileOptions {
     /// Hash every file, also those whose size, time and inode are as they were

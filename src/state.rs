@@ -25,6 +25,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 
 /// Where a job is in its life, as the `status` column says it.
+///
+/// ```
+/// use jobq::Status;
+/// assert!(Status::Failed.is_finished() && !Status::Claimed.is_finished());
+/// assert_eq!("pending".parse::<Status>()?, Status::Pending);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -81,6 +88,12 @@ impl FromStr for Status {
 }
 
 /// A status, and whether what the job will do has been decided.
+///
+/// ```
+/// use jobq::state::{State, Status, Verb, transition};
+/// let new = State { status: Status::Pending, decided: false };
+/// assert_eq!(transition(new, Verb::Claim).unwrap().status, Status::Claimed);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The `status` column.
@@ -90,6 +103,12 @@ pub struct State {
 }
 
 /// What can be done to a job.
+///
+/// ```
+/// use jobq::state::{State, Status, Verb, transition};
+/// let done = State { status: Status::Completed, decided: false };
+/// assert!(Verb::ALL.into_iter().all(|verb| transition(done, verb).is_none()), "completed is final");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Take a pending job.
@@ -161,6 +180,17 @@ pub fn transition(from: State, verb: Verb) -> Option<State> {
 }
 
 /// Why a pending job is not running yet, as the `gate` column says it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use std::time::Duration;
+/// use jobq::{Gate, NewJob, handlers::CreateFile};
+/// let later = NewJob::of(&CreateFile::text("a.txt", "a")).delay(Duration::from_secs(60));
+/// let id = queue.enqueue(later)?.id;
+/// assert_eq!(queue.get(&id)?.gate, Some(Gate::Delayed));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {

@@ -30,6 +30,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 
 /// A place where jobs are kept.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::store::{Limits, Store};
+/// queue.enqueue(jobq::handlers::CreateFile::text("a.txt", "a"))?;
+/// let outlook = queue.store().outlook(&["create_file".to_owned()], &Limits::new())?;
+/// assert!(outlook.claimable && !outlook.decided);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 pub trait Store: Send + Sync {
     /// Accepts jobs, all or none, in this order.
     fn enqueue(&self, jobs: Vec<EnqueueJob>) -> Result<Vec<Enqueued>>;

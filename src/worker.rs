@@ -29,6 +29,7 @@ mod report;
 mod retention;
 mod seal;
 mod shutdown;
+mod span;
 mod stop;
 mod time;
 mod trouble;
@@ -55,6 +56,20 @@ use crate::programs::{Link, Supervisor};
 use crate::queue::Queue;
 
 /// How a worker works.
+///
+/// ```
+/// use std::time::Duration;
+/// use jobq::WorkerOptions;
+/// let options = WorkerOptions {
+///     concurrency: 16,
+///     types: Some(vec!["send_mail".to_owned()]),
+///     grace: Some(Duration::from_secs(30)),
+///     // However many workers there are, the service is asked by two at a time.
+///     limits: [("send_mail".to_owned(), 2)].into(),
+///     ..WorkerOptions::default()
+/// };
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// Jobs that run at the same time.
@@ -135,6 +150,7 @@ pub struct Worker {
     types: Vec<String>,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,
+    one_by_one: bool,
 }
 
 impl Worker {
@@ -182,7 +198,7 @@ impl Worker {
         let mut seen = HashSet::new();
         types.retain(|name| seen.insert(name.clone()));
         let (observer, ticks): (Arc<Observer>, _) = (Arc::new(|_| {}), Arc::new(SystemTicks));
-        Ok(Self { queue, registry, options, types, observer, ticks })
+        Ok(Self { queue, registry, options, types, observer, ticks, one_by_one: false })
     }
 
     /// Tells someone what happens. Called from the worker's own threads: be quick.
@@ -196,6 +212,16 @@ impl Worker {
     #[must_use]
     pub fn ticks(mut self, ticks: Arc<dyn Ticks>) -> Self {
         self.ticks = ticks;
+        self
+    }
+
+    /// Claims a job only when the one before is at its end, durably, with all that
+    /// comes of it: so the order does not depend on how long anything takes.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub(crate) fn one_by_one(mut self) -> Self {
+        self.options.concurrency = 1;
+        self.one_by_one = true;
         self
     }
 
@@ -228,6 +254,7 @@ impl Worker {
             ticks: self.ticks,
             lock,
             bell,
+            one_by_one: self.one_by_one,
         });
         dispatch::Dispatcher::new(shared, self.options, self.types, shutdown.clone()).run()
     }
@@ -250,6 +277,7 @@ struct Shared {
     room: AtomicU8,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,
+    one_by_one: bool,
 }
 
 /// What jobs found out about room on the disk since the dispatcher last asked.

@@ -19,6 +19,12 @@ const KEEP_RAW: usize = 2 << 20;
 
 /// How Claude Code is run. It is asked without a shell, and the prompt comes by its
 /// standard input, so that it is in no list of processes.
+///
+/// ```
+/// use jobq::handlers::ClaudeCode;
+/// let settings = ClaudeCode { model: Some("haiku".to_owned()), ..ClaudeCode::default() };
+/// assert_eq!(settings.command, ["claude"]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClaudeCode {
@@ -60,6 +66,18 @@ impl Default for ClaudeCode {
 }
 
 /// What a completed extraction leaves.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::handlers::{ClaudeExtraction, ExtractedFile};
+/// let id = queue.enqueue(ClaudeExtraction::new("REQ-1", "What follows?", "out/req-1.md"))?.id;
+/// // … a worker asks …
+/// let extracted: Option<ExtractedFile> = queue.result::<ClaudeExtraction>(&id)?;
+/// let cost = extracted.and_then(|extracted| extracted.total_cost_usd);
+/// assert_eq!(cost, None, "nobody has asked yet");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExtractedFile {
     /// Where the answer is.
@@ -85,6 +103,13 @@ pub struct ExtractedFile {
 }
 
 /// Runs `claude_extraction` jobs.
+///
+/// ```
+/// use jobq::{Registry, handlers::{ClaudeCode, ClaudeExtractionHandler}};
+/// let ours = ClaudeCode { command: vec!["/opt/claude/bin/claude".to_owned()], ..ClaudeCode::default() };
+/// let registry = Registry::builtin().with(ClaudeExtractionHandler::new(ours));
+/// # let _ = registry;
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ClaudeExtractionHandler {
     settings: ClaudeCode,

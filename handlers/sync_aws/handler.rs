@@ -16,6 +16,13 @@ pub(super) const GLANCE: Duration = Duration::from_millis(50);
 pub(super) type Called<T> = Result<T, Trouble>;
 
 /// Runs `sync_aws` jobs. Threads that run them share one client.
+///
+/// ```
+/// use jobq::{Registry, handlers::{AwsSettings, SyncAwsHandler}};
+/// let settings = AwsSettings { profile: Some("staging".to_owned()), ..AwsSettings::default() };
+/// let registry = Registry::builtin().with(SyncAwsHandler::new(settings));
+/// # let _ = registry;
+/// ```
 #[derive(Default)]
 pub struct SyncAwsHandler {
     pub(super) cloud: Cloud,

@@ -8,6 +8,19 @@ use crate::state::Status;
 use crate::store::Enqueued;
 
 /// The answer to a commit: it is durable.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// let commit = queue.commit(|tx| {
+///     tx.write("a.txt", "a")?;
+///     tx.enqueue(jobq::NewJob::raw("send_mail", "{}"))
+/// })?;
+/// assert!(commit.applied && commit.reason.is_none(), "the file is in place");
+/// assert_eq!(queue.get(&commit.id)?.job_type, "write_files");
+/// assert_eq!(queue.get(&commit.jobs[0].id)?.job_type, "send_mail");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Accepted {
     /// The commit's id, which is also that of its `write_files` job.

@@ -12,6 +12,21 @@ use crate::path::normalise_path;
 /// What one commit is to do: filled by the closure that
 /// [`Queue::commit`](crate::Queue::commit) is given. Nothing happens before that
 /// returns `Ok`.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{Expect, NewJob};
+/// queue.commit(|tx| {
+///     tx.id("01J00000000000000000000000")?;
+///     tx.expect("data/a.json", Expect::Absent)?;
+///     tx.write_json("data/a.json", &[1, 2, 3])?;
+///     tx.remove("data/old.json")?;
+///     tx.enqueue(NewJob::raw("announce", "{}"))
+/// })?;
+/// assert_eq!(queue.read_json::<Vec<u32>>("data/a.json")?.value, Some(vec![1, 2, 3]));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Draft {
     pub(super) id: Option<String>,
@@ -31,6 +46,13 @@ pub(super) enum Change {
 }
 
 impl Draft {
+    pub(crate) fn filled_by(fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
+        let mut draft = Self::default();
+        fill(&mut draft)?;
+        draft.check_links()?;
+        Ok(draft)
+    }
+
     /// Names the commit: a ULID or UUID. Submitted again with the same id and
     /// content, it is answered with what is there, whatever has become of it.
     pub fn id(&mut self, id: &str) -> Result<()> {
@@ -99,7 +121,7 @@ impl Draft {
 
     /// Jobs of a commit wait on it, so they can wait on each other and on nothing
     /// else: a job waits for one other at most.
-    pub(super) fn check_links(&self) -> Result<()> {
+    fn check_links(&self) -> Result<()> {
         let ids: Vec<&str> = self.jobs.iter().filter_map(|job| job.links().1).collect();
         for (index, job) in self.jobs.iter().enumerate() {
             let Some(parent) = job.links().0 else { continue };

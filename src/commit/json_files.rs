@@ -17,6 +17,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: (u64, u64) = (200, 20_000);
 
 /// A file as it was read.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// let read = queue.read_json::<u64>("counter.json")?;
+/// assert_eq!((read.value, &read.expect), (None, &jobq::Expect::Absent));
+/// // Somebody else is faster.
+/// queue.commit(|tx| tx.write_json("counter.json", &5))?;
+/// let late = queue.commit(|tx| {
+///     tx.write_json("counter.json", &1)?;
+///     tx.expect("counter.json", read.expect.clone())
+/// });
+/// assert!(late.unwrap_err().is_stale());
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot<T> {
     /// What it held; `None` if there was no such file.

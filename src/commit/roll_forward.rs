@@ -34,6 +34,13 @@ impl Queue {
     ///
     /// Whoever is alive is left alone. A job that cannot be applied stays as it
     /// is, visible and with its reason, and does not keep others from being so.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// assert_eq!(queue.roll_forward()?, 0, "nobody has died");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn roll_forward(&self) -> Result<usize> {
         let mut applied = self.known_committer().map_or(0, |own| self.settle_doubts(&own, Seen::Read));
         self.free_decided()?;

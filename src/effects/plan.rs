@@ -15,6 +15,25 @@ use super::{Act, Files};
 use crate::store::{EffectOp, PlannedEffect, Precondition};
 
 /// What a handler wants to happen to one file.
+///
+/// ```
+/// use jobq::handlers::{DeleteFile, DeletedFile};
+/// use jobq::{Context, Expect, FileEffect, Handler, HandlerError, Outcome, Sight};
+/// struct Careful;
+/// impl Handler for Careful {
+///     type Payload = DeleteFile;
+///     fn run(&self, ctx: &Context, job: DeleteFile) -> Result<Outcome<DeletedFile>, HandlerError> {
+///         let Sight::File { sha256, .. } = ctx.look(&job.path)? else {
+///             return Err(HandlerError::permanent("it is not there"));
+///         };
+///         let result = DeletedFile { path: job.path.clone(), sha256: Some(sha256.clone()) };
+///         // It goes only if it is still what was seen here.
+///         let remove = FileEffect::Remove { path: job.path, expect: Expect::Sha256(sha256) };
+///         Ok(Outcome::new(result).effect(remove))
+///     }
+/// }
+/// # let _ = Careful;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileEffect {
     /// The file is to have this content.
@@ -50,6 +69,20 @@ pub enum Content {
 }
 
 /// What a path must hold.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::Expect;
+/// queue.commit(|tx| tx.write("a.txt", "first"))?;
+/// let over = |expect: Expect| queue.commit(|tx| {
+///     tx.write("a.txt", "second")?;
+///     tx.expect("a.txt", expect)
+/// });
+/// assert!(over(Expect::Absent).unwrap_err().is_stale());
+/// assert!(over(Expect::Sha256(jobq::sha256_hex(b"first")))?.applied);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Whatever is there when the effect is planned.

@@ -18,6 +18,17 @@ use crate::json::hex;
 use crate::store::Precondition;
 
 /// What is at a path.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Sight};
+/// fn size_of(ctx: &Context, path: &str) -> Result<u64, HandlerError> {
+///     match ctx.look(path)? {
+///         Sight::Absent => Ok(0),
+///         Sight::File { size, .. } => Ok(size),
+///     }
+/// }
+/// # let _ = size_of;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// Nothing.

@@ -20,6 +20,20 @@ use super::{Act, Files};
 use crate::store::Lease;
 
 /// A staged file, whole and synced.
+///
+/// ```
+/// use std::io::Write as _;
+/// use jobq::{Context, HandlerError, Outcome};
+/// fn lines(ctx: &Context, count: u32) -> Result<Outcome<u64>, HandlerError> {
+///     let mut writer = ctx.stage_writer()?;
+///     for number in 0..count {
+///         writeln!(writer, "{number}")?;
+///     }
+///     let staged = writer.finish()?;
+///     Ok(Outcome::new(staged.size).put("numbers.txt", staged))
+/// }
+/// # let _ = lines;
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Staged {
     /// Its name, relative to `<state>/stage`.

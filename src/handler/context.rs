@@ -16,6 +16,23 @@ use crate::queue::Queue;
 use crate::store::{Beat, Progress, Pulse, Store as _};
 
 /// A job's surroundings while it runs.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Outcome};
+/// /// Goes on where the last attempt ended, and stops when it should.
+/// fn copy_all(ctx: &Context, pages: u32) -> Result<Outcome, HandlerError> {
+///     let first: u32 = ctx.last_checkpoint()?.unwrap_or(0);
+///     for page in first..pages {
+///         ctx.check()?;
+///         // … copy it …
+///         ctx.checkpoint(&(page + 1))?;
+///         ctx.progress(u8::try_from(page * 100 / pages).unwrap_or(100), format!("page {page}"));
+///     }
+///     let list = ctx.stage(format!("{pages} pages\n").as_bytes())?;
+///     Ok(Outcome::done().put("copied.txt", list))
+/// }
+/// # let _ = copy_all;
+/// ```
 pub struct Context {
     pub(crate) run: Arc<Run>,
     pub(crate) queue: Arc<Queue>,
@@ -106,12 +123,7 @@ impl Context {
     /// the worker shuts down the job goes back and the attempt does not count.
     pub fn check(&self) -> Result<(), HandlerError> {
         match self.stop() {
-            Some(Stop::Cancelled) => {
-                Err(HandlerError::new(Verdict::Cancelled, "job_canceled", "the job was cancelled"))
-            }
-            Some(Stop::TimedOut) => Err(timed_out()),
-            Some(Stop::Lost) => Err(lost()),
-            Some(Stop::ShutDown) => Err(HandlerError::released()),
+            Some(stop) => Err(stopped_by(stop)),
             None if self.is_shutting_down() => Err(HandlerError::released()),
             None => Ok(()),
         }
@@ -183,6 +195,15 @@ impl Context {
     /// What is at a path below the root now.
     pub fn look(&self, path: &str) -> Result<Sight, FileError> {
         self.files.look(path)
+    }
+}
+
+pub(super) fn stopped_by(stop: Stop) -> HandlerError {
+    match stop {
+        Stop::Cancelled => HandlerError::new(Verdict::Cancelled, "job_canceled", "the job was cancelled"),
+        Stop::TimedOut => timed_out(),
+        Stop::Lost => lost(),
+        Stop::ShutDown => HandlerError::released(),
     }
 }
 

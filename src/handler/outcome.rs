@@ -9,6 +9,13 @@ use crate::new_job::NewJob;
 
 /// What an attempt came to. Nothing of it has happened yet; all of it happens
 /// when the job completes, or nothing does.
+///
+/// ```
+/// use jobq::{NewJob, Outcome};
+/// let outcome = Outcome::new(42).remove("draft.txt").follow_up(NewJob::raw("announce", "{}"));
+/// let nothing_to_tell: Outcome = Outcome::done();
+/// # let _ = (outcome, nothing_to_tell);
+/// ```
 #[derive(Debug)]
 pub struct Outcome<R = ()> {
     result: R,

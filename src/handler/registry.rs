@@ -38,6 +38,14 @@ impl<H: Handler> AnyHandler for H {
 
 /// The handlers of a worker. A type of which there is none stays pending, for a
 /// worker that has one.
+///
+/// ```
+/// use jobq::Registry;
+/// use jobq::handlers::{CreateFileHandler, DeleteFile};
+/// let registry = Registry::new().with(CreateFileHandler).knowing::<DeleteFile>();
+/// assert_eq!(registry.names(), ["create_file"], "what it can run");
+/// assert!(registry.types().knows("delete_file"), "what can be queued");
+/// ```
 #[derive(Clone, Default)]
 pub struct Registry {
     handlers: HashMap<String, Arc<dyn AnyHandler>>,

@@ -14,6 +14,18 @@ use crate::store::{Lease, Progress};
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a handler should stop.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Stop};
+/// fn one_more_page(ctx: &Context) -> Result<bool, HandlerError> {
+///     if ctx.stop() == Some(Stop::TimedOut) {
+///         ctx.checkpoint(&"as far as it came")?;
+///     }
+///     ctx.check()?; // whatever the reason, it is the error to return with
+///     Ok(true)
+/// }
+/// # let _ = one_more_page;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stop {
@@ -46,6 +58,9 @@ pub(crate) struct Run {
     pub(crate) weight: AtomicUsize,
     progress: Mutex<Reported>,
     sent: Condvar,
+    /// Async code that waits for a reason to stop.
+    #[cfg(feature = "tokio")]
+    nudged: tokio::sync::Notify,
 }
 
 #[derive(Default)]
@@ -96,6 +111,8 @@ impl Run {
             weight: AtomicUsize::new(0),
             progress: Mutex::default(),
             sent: Condvar::new(),
+            #[cfg(feature = "tokio")]
+            nudged: tokio::sync::Notify::new(),
         }
     }
 
@@ -104,6 +121,27 @@ impl Run {
         let _ = self.stop.compare_exchange(0, stop as u8, Ordering::SeqCst, Ordering::SeqCst);
         if let Some(event) = self.stop_event.get() {
             let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+        }
+        self.nudge();
+    }
+
+    /// Async code that waits for a reason to stop looks again.
+    #[cfg_attr(not(feature = "tokio"), expect(clippy::unused_self, reason = "without async code nobody waits so"))]
+    pub(crate) fn nudge(&self) {
+        #[cfg(feature = "tokio")]
+        self.nudged.notify_waiters();
+    }
+
+    /// Waits until there is one.
+    #[cfg(feature = "tokio")]
+    pub(crate) async fn until_some<T>(&self, reason: impl Fn() -> Option<T>) -> T {
+        loop {
+            // Made before the look: it hears of every nudge since.
+            let nudged = self.nudged.notified();
+            if let Some(reason) = reason() {
+                return reason;
+            }
+            nudged.await;
         }
     }
 

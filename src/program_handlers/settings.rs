@@ -10,6 +10,17 @@ use crate::programs::Program;
 const EX_DATAERR: i32 = 65;
 
 /// How the program of a type is run. What is not said is as for other types.
+///
+/// ```
+/// use jobq::{Defaults, ProgramSettings};
+/// let settings = ProgramSettings {
+///     permanent_exit_codes: vec![2],
+///     pass_env: vec!["AWS_*".to_owned()],
+///     defaults: Defaults { max_attempts: 5, ..Defaults::default() },
+///     ..ProgramSettings::command(["python3", "tools/resize.py"])
+/// };
+/// # let _ = settings;
+/// ```
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
     /// The program and its arguments; the executable of the type's name in the

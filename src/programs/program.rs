@@ -128,6 +128,19 @@ impl Program {
 }
 
 /// How a program ended, and what it printed.
+///
+/// ```
+/// use jobq::{Context, HandlerError, Outcome, Program};
+/// fn count_lines(ctx: &Context) -> Result<Outcome<String>, HandlerError> {
+///     let end = ctx.run_program(&Program::new("wc").args(["-l", "data.csv"]))?;
+///     if !end.exit.is_success() {
+///         let said = String::from_utf8_lossy(&end.stderr);
+///         return Err(HandlerError::retry(format_args!("wc: {}: {said}", end.exit)));
+///     }
+///     Ok(Outcome::new(String::from_utf8_lossy(&end.stdout).into_owned()))
+/// }
+/// # let _ = count_lines;
+/// ```
 #[derive(Clone, Debug)]
 pub struct ProgramEnd {
     /// How it ended.
@@ -143,6 +156,12 @@ pub struct ProgramEnd {
 }
 
 /// How a program ended.
+///
+/// ```
+/// use jobq::Exit;
+/// assert!(Exit::Code(0).is_success());
+/// assert_eq!(Exit::Signal(9).to_string(), "signal 9 (SIGKILL)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// By itself, with this code.

@@ -3,6 +3,11 @@
 use serde::Serialize;
 
 /// How the disk differs.
+///
+/// ```
+/// use jobq::Finding;
+/// assert_eq!(Finding::NotAFile.as_str(), "not_a_file");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -33,6 +38,12 @@ impl Finding {
 }
 
 /// What is at a path. As JSON it is a text, or null.
+///
+/// ```
+/// use jobq::Actual;
+/// assert_eq!(Actual::Nothing.as_text(), None);
+/// assert_eq!(Actual::Other("a folder".to_owned()).as_text(), Some("a folder"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Actual {
@@ -56,6 +67,22 @@ impl Actual {
 }
 
 /// One path where the disk is not as the latest job left it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{Actual, Finding, ReconcileOptions};
+/// let id = queue.commit(|tx| tx.write("a.txt", "a"))?.id;
+/// std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+/// queue.reconcile(&ReconcileOptions::default(), |difference, _| {
+///     if let Some(difference) = difference {
+///         assert_eq!((difference.path.as_str(), difference.finding), ("a.txt", Finding::Missing));
+///         assert_eq!((&difference.job_id, &difference.actual), (&id, &Actual::Nothing));
+///     }
+///     true
+/// })?;
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Below the root.
@@ -85,6 +112,15 @@ impl Difference {
 }
 
 /// The sums of a comparison.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// queue.commit(|tx| tx.write("a.txt", "a"))?;
+/// let sums = queue.reconcile(&jobq::ReconcileOptions::default(), |_, _| true)?;
+/// assert_eq!((sums.checked, sums.ok, sums.findings), (1, 1, 0));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reconciled {
     /// Paths that were compared.

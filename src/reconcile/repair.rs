@@ -12,6 +12,22 @@ use crate::queue::Queue;
 use crate::store::{RepairJob, Requeued, Store as _};
 
 /// What can be done about a difference.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// queue.commit(|tx| tx.write("a.txt", "a"))?;
+/// std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+/// let mut repairs = Vec::new();
+/// queue.reconcile(&jobq::ReconcileOptions::default(), |difference, _| {
+///     repairs.extend(difference.map(|difference| queue.repair(difference)));
+///     true
+/// })?;
+/// // What a commit wrote is in no payload, so nobody can write it again.
+/// let repair = repairs.remove(0)?;
+/// assert!(repair.job_id.is_none() && repair.reason.is_some());
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// The path that is to be as it was.
@@ -27,6 +43,29 @@ impl Queue {
     /// Queues a job that makes a path again what it was left as, if that is still
     /// known: a file is written over, or removed. What a job's payload does not
     /// hold (a commit's contents, an answer of Claude) is known no more.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+    /// # let drain = || {
+    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+    /// # };
+    /// use jobq::{ReconcileOptions, handlers::CreateFile};
+    /// queue.enqueue(CreateFile::text("a.txt", "a"))?;
+    /// drain()?;
+    /// std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+    /// let mut found = Vec::new();
+    /// queue.reconcile(&ReconcileOptions::default(), |difference, _| {
+    ///     found.extend(difference.cloned());
+    ///     true
+    /// })?;
+    /// let repair = queue.repair(&found[0])?;
+    /// assert!(repair.job_id.is_some());
+    /// drain()?;
+    /// assert!(folder.path().join("a.txt").exists());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn repair(&self, difference: &Difference) -> Result<Repair> {
         let path = difference.path.clone();
         let unable = |reason: &str| Ok(Repair { path: path.clone(), job_id: None, reason: Some(reason.to_owned()) });

@@ -19,6 +19,17 @@ use crate::queue::Queue;
 use crate::store::{ExpectedQuery, Store as _};
 
 /// What has happened to a path.
+///
+/// ```
+/// use jobq::Drift;
+/// fn say(drift: &Drift) -> String {
+///     match drift {
+///         Drift::Drifted(difference) => format!("{}: {}", difference.path, difference.finding.as_str()),
+///         Drift::Healed(path) => format!("{path}: as it should be again"),
+///     }
+/// }
+/// assert_eq!(say(&Drift::Healed("a.txt".to_owned())), "a.txt: as it should be again");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
     /// It is no longer as the latest job left it, or differs in another way than
@@ -30,6 +41,21 @@ pub enum Drift {
 
 /// A watch on the files of a queue. What it remembers are the paths that are
 /// drifted now, and hints up to a bound.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use std::time::Duration;
+/// use jobq::{DiskWatch, Drift, Finding, ReconcileOptions};
+/// queue.commit(|tx| tx.write("a.txt", "a"))?;
+/// std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+/// let watch = DiskWatch::start(&queue, ReconcileOptions::default(), Duration::from_secs(3600))?;
+/// watch.run(&queue, |drift| {
+///     assert!(matches!(drift, Drift::Drifted(difference) if difference.finding == Finding::Missing));
+///     false // enough seen
+/// })?;
+/// # Ok::<(), jobq::Error>(())
+/// ```
 pub struct DiskWatch {
     hints: Arc<Hints>,
     every: Duration,
@@ -45,6 +71,20 @@ pub struct DiskWatch {
 }
 
 /// Ends a watch.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use std::time::Duration;
+/// let watch = jobq::DiskWatch::start(&queue, jobq::ReconcileOptions::default(), Duration::from_secs(3600))?;
+/// let stopper = watch.stopper();
+/// std::thread::scope(|scope| {
+///     let watching = scope.spawn(|| watch.run(&queue, |_| true));
+///     stopper.stop();
+///     watching.join().unwrap()
+/// })?;
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct StopWatch(Arc<Hints>);
 

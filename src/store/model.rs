@@ -62,6 +62,19 @@ pub enum Dedup {
 }
 
 /// The answer to an enqueue: never a silent nothing.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{EnqueueOutcome, NewJob};
+/// let job = |payload: &str| NewJob::raw("invoice", payload).key("number 7");
+/// let first = queue.enqueue(job(r#"{"text":"a"}"#))?;
+/// assert_eq!(first.outcome, EnqueueOutcome::Inserted);
+/// let other = queue.enqueue(job(r#"{"text":"b"}"#))?;
+/// assert_eq!((other.outcome, other.id == first.id), (EnqueueOutcome::Existing, true));
+/// assert!(!other.same_payload, "what was asked for now is not what is queued");
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Enqueued {
     /// The job that stands for the request.
@@ -78,6 +91,18 @@ pub struct Enqueued {
 }
 
 /// Whether an enqueue made a job or found one.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{EnqueueOutcome, NewJob};
+/// let enqueued = queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+/// match enqueued.outcome {
+///     EnqueueOutcome::Inserted => println!("{} is queued", enqueued.id),
+///     EnqueueOutcome::Existing => println!("{} was there already", enqueued.id),
+/// }
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnqueueOutcome {
@@ -295,6 +320,18 @@ pub struct HeldLease {
 }
 
 /// What a cancel did.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{NewJob, store::CancelOutcome};
+/// let first = queue.enqueue(NewJob::raw("build", "{}"))?.id;
+/// let second = queue.enqueue(NewJob::raw("publish", "{}").after(&first))?.id;
+/// let cancellation = queue.cancel(&first)?;
+/// assert_eq!(cancellation.outcome, CancelOutcome::Cancelled);
+/// assert_eq!(cancellation.cancelled_waiters, [second]);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cancellation {
     /// The job named.

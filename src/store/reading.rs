@@ -7,6 +7,16 @@ use crate::json::JsonText;
 use crate::state::{Gate, Status};
 
 /// Which jobs to list.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{Filter, NewJob, Status};
+/// queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+/// let mail = Filter { job_type: Some("send_mail".to_owned()), status: Some(Status::Pending), ..Filter::default() };
+/// assert_eq!(queue.list(&mail)?.len(), 1);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only this status.
@@ -59,6 +69,15 @@ pub struct Outlook {
 }
 
 /// Which finished jobs to delete.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::PruneRequest;
+/// let none_so_old = PruneRequest { job_type: None, ended_before: 0, failed: true, forget: false };
+/// assert_eq!(queue.prune(none_so_old)?, 0);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PruneRequest {
     /// Only this type.
@@ -92,6 +111,19 @@ pub struct PruneEvents {
 pub struct EndedAt(pub Millis, pub i64);
 
 /// Which events to read.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::{EventQuery, NewJob};
+/// let first = queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+/// // What comes after the last one that was read.
+/// let last = queue.events(&EventQuery { limit: 100, ..EventQuery::default() })?.last().map_or(0, |event| event.id);
+/// queue.cancel(&first.id)?;
+/// let new = queue.events(&EventQuery { after: last, limit: 100, ..EventQuery::default() })?;
+/// assert!(!new.is_empty() && new.iter().all(|event| event.id > last));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct EventQuery {
     /// Only this job's.
@@ -103,6 +135,15 @@ pub struct EventQuery {
 }
 
 /// Something that happened to a job.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?.id;
+/// let events = queue.events(&jobq::EventQuery { limit: 1, ..Default::default() })?;
+/// assert_eq!((&events[0].job_id, events[0].attempt), (&id, 0));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     /// Global, growing: follow it.
@@ -129,6 +170,18 @@ fn time<S: Serializer>(time: &Millis, serializer: S) -> Result<S::Ok, S::Error> 
 }
 
 /// The six questions, answered.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?;
+/// let stats = queue.stats()?;
+/// for kind in &stats.outstanding {
+///     println!("{} {} {}", kind.jobs, kind.status, kind.job_type);
+/// }
+/// assert_eq!((stats.outstanding.len(), stats.duplicates), (1, 0));
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stats {
     /// What work is outstanding right now?

@@ -199,7 +199,10 @@ impl Dispatcher {
         }
         let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
         let ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
-        let place = (load.idle_threads + ahead).saturating_sub(load.waiting);
+        let mut place = (load.idle_threads + ahead).saturating_sub(load.waiting);
+        if self.shared.one_by_one {
+            place = usize::from(load.held == 0 && load.idle_threads > 0);
+        }
         if place == 0 || load.is_enough(ahead) || load.is_too_much() {
             return Ok(());
         }

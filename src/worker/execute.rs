@@ -10,6 +10,7 @@ use super::Shared;
 use super::pool::Running;
 use super::prepare::prepare;
 use super::report::WorkerEvent;
+use super::span;
 use crate::effects::Files;
 use crate::handler::{Context, HandlerError, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
@@ -160,8 +161,7 @@ fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
         job_type: job.job_type.clone(),
         attempt: job.attempts,
     });
-    let span = tracing::info_span!("job.execute", job_id = job.id, r#type = job.job_type, attempt = job.attempts);
-    let outcome = span.in_scope(|| perform(shared, &run, &job));
+    let outcome = span::attempt(&job).in_scope(|| perform(shared, &run, &job));
     let duration = shared.ticks.now().saturating_duration_since(started);
     let mut finished = Finished { duration, ..Finished::without_running(run, job, Some(slot), Step::Release) };
     match outcome {

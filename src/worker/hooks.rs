@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use super::span;
 use crate::handler::{AnyHandler, Ended};
 use crate::job::Job;
 use crate::store::Failure;
@@ -70,6 +71,7 @@ pub(super) fn run(calls: &Calls, called: &AtomicU64) {
     for call in &calls.calls {
         calls.waiting.fetch_sub(call.weight(), Ordering::AcqRel);
         let ended = Ended { job: &call.job, result: call.result.as_deref(), failure: call.failure.as_ref() };
+        let _within = span::hook(&call.job).entered();
         let returned = catch_unwind(AssertUnwindSafe(|| match ended.failure {
             None => call.handler.on_success(&ended),
             Some(_) => call.handler.on_failure(&ended),

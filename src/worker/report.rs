@@ -9,6 +9,21 @@ use crate::state::Status;
 use crate::store::{Failure, Reclaimed};
 
 /// Something that happened in a worker.
+///
+/// ```
+/// use jobq::WorkerEvent;
+/// fn log(event: &WorkerEvent) {
+///     match event {
+///         WorkerEvent::Attempt(report) => println!("{} {:?}", report.job_id, report.outcome),
+///         WorkerEvent::ThreadLost { job_id, .. } => eprintln!("{job_id} does not stop"),
+///         WorkerEvent::Trouble { error, retry_in } => eprintln!("{error}; again in {retry_in:?}"),
+///         _ => {}
+///     }
+/// }
+/// # fn observed(worker: jobq::Worker) -> jobq::Worker {
+/// worker.observed_by(log)
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum WorkerEvent {
@@ -73,6 +88,29 @@ pub enum WorkerEvent {
 }
 
 /// One attempt, from beginning to end.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use jobq::worker::{AttemptEnd, WorkerEvent};
+/// # use jobq::{Queue, Registry, Shutdown, Worker, WorkerOptions, handlers::CreateFile};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = Arc::new(Queue::init(folder.path())?);
+/// queue.enqueue(CreateFile::text("a.txt", "a"))?;
+/// # let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+/// let attempts = Arc::new(Mutex::new(Vec::new()));
+/// let seen = Arc::clone(&attempts);
+/// let worker = Worker::new(queue, Registry::builtin(), options)?.observed_by(move |event| {
+///     if let WorkerEvent::Attempt(report) = event {
+///         seen.lock().unwrap().push(report.clone());
+///     }
+/// });
+/// worker.run(&Shutdown::new())?;
+/// let attempts = attempts.lock().unwrap();
+///
+/// assert_eq!((attempts[0].job_type.as_str(), attempts[0].attempt), ("create_file", 1));
+/// assert_eq!(attempts[0].outcome, AttemptEnd::Completed);
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptReport {
     /// The job.
@@ -103,6 +141,11 @@ fn millis<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok,
 }
 
 /// How an attempt ended.
+///
+/// ```
+/// use jobq::worker::AttemptEnd;
+/// assert_eq!(serde_json::to_value(AttemptEnd::LeaseLost).unwrap(), "lease_lost");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
@@ -123,6 +166,19 @@ pub enum AttemptEnd {
 }
 
 /// What a worker did in all.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
+/// # let drain = || {
+/// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
+/// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
+/// # };
+/// use jobq::{WorkerSummary, handlers::CreateFile};
+/// queue.enqueue(CreateFile::text("a.txt", "a"))?;
+/// assert_eq!(drain()?, WorkerSummary { completed: 1, ..WorkerSummary::default() });
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WorkerSummary {
     /// Jobs that completed.

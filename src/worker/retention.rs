@@ -27,6 +27,14 @@ const AFRESH: Duration = Duration::from_secs(86_400);
 /// How long finished jobs and their events are kept; `None` is for ever. Failed
 /// jobs always stay, with their events, until someone prunes them. A worker
 /// applies this to the types its queue knows and to those that are named here.
+///
+/// ```
+/// use std::time::Duration;
+/// use jobq::Retention;
+/// let a_day = Some(Duration::from_secs(86_400));
+/// let retention = Retention { types: [("thumbnail".to_owned(), a_day)].into(), ..Retention::default() };
+/// assert_ne!(retention, Retention::forever());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Completed and cancelled jobs.

@@ -85,10 +85,18 @@ impl Dispatcher {
         if requests == 0 && self.broken.is_none() {
             return;
         }
+        if self.stopping.is_none() {
+            self.shared.shutting_down.store(true, Ordering::SeqCst);
+            // Looked for after that: who starts now sees it by itself.
+            for running in self.shared.pool.running() {
+                running.run.nudge();
+            }
+        }
         let running = self.shared.pool.running();
-        let stopping = self.stopping.get_or_insert_with(|| {
-            self.shared.shutting_down.store(true, Ordering::Release);
-            Stopping { since: now, said: now.checked_sub(SAY_AGAIN).unwrap_or(now), forced: None }
+        let stopping = self.stopping.get_or_insert_with(|| Stopping {
+            since: now,
+            said: now.checked_sub(SAY_AGAIN).unwrap_or(now),
+            forced: None,
         });
         let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
         if stopping.forced.is_none() && (requests > 1 || out_of_patience) {

@@ -16,6 +16,13 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use crate::queue::Queue;
 
 /// Wakes the dispatcher.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// let bell = jobq::worker::Bell::default();
+/// bell.ring();
+/// bell.wait(Instant::now() + Duration::from_secs(3600)); // returns at once
+/// ```
 #[derive(Default)]
 pub struct Bell {
     rung: Mutex<Rung>,

@@ -1,0 +1,156 @@
+//! Handlers that are async: a future per attempt, on the thread of its job.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::runtime::Handle;
+
+use super::context::stopped_by;
+use super::{Context, Ended, Handler, HandlerError, Outcome, Registry};
+use crate::payload::Payload;
+
+/// What an attempt of a handler comes to.
+type Attempt<P> = Result<Outcome<<P as Payload>::Output>, HandlerError>;
+
+/// Runs jobs of one type, as [`Handler`] does, with a future.
+///
+/// The future is polled on the thread that the worker has for the job, with the
+/// runtime that [`Registry::with_async`] was given for timers, sockets and
+/// tasks. So it need not be `Send`, and what blocks in it
+/// ([`Context::stage`], [`Context::checkpoint`]) holds up no other task; and as
+/// many futures run at once as the worker has threads
+/// ([`WorkerOptions::concurrency`](crate::WorkerOptions::concurrency)).
+///
+/// When the job is cancelled, has taken as long as it may, is no longer this
+/// worker's, or the worker does not wait any more, the future is polled once
+/// more and then dropped where it awaits: what it holds goes by its destructors.
+/// What it returns in that last poll counts. When the worker is told to stop and
+/// waits, the future goes on, unless it heeds [`Context::stopped`]. Tasks that
+/// it has spawned are not the worker's: they are not ended with it. A panic is a
+/// failed attempt.
+///
+/// ```
+/// use std::time::Duration;
+/// use jobq::{AsyncHandler, Context, HandlerError, Outcome, Payload, Registry};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Fetch { url: String }
+///
+/// impl Payload for Fetch {
+///     const TYPE: &'static str = "fetch";
+///     type Output = u64;
+/// }
+///
+/// struct Fetcher;
+///
+/// impl AsyncHandler for Fetcher {
+///     type Payload = Fetch;
+///     async fn run(&self, ctx: &Context, fetch: Fetch) -> Result<Outcome<u64>, HandlerError> {
+///         tokio::time::sleep(Duration::from_millis(1)).await; // … ask for it …
+///         let page = ctx.stage(fetch.url.as_bytes())?;
+///         Ok(Outcome::new(1).put("page.html", page))
+///     }
+/// }
+///
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// let registry = Registry::builtin().with_async(Fetcher, runtime.handle());
+/// assert!(registry.names().contains(&"fetch".to_owned()));
+/// ```
+pub trait AsyncHandler: Send + Sync + 'static {
+    /// What the jobs of this type carry.
+    type Payload: Payload;
+
+    /// One attempt, as [`Handler::run`]; written as `async fn`.
+    fn run(&self, ctx: &Context, payload: Self::Payload) -> impl Future<Output = Attempt<Self::Payload>>;
+
+    /// As [`Handler::runs_programs`].
+    fn runs_programs(&self) -> bool {
+        false
+    }
+
+    /// As [`Handler::on_success`].
+    fn on_success(&self, _ended: &Ended<'_>) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    /// As [`Handler::on_failure`].
+    fn on_failure(&self, _ended: &Ended<'_>) -> Result<(), HandlerError> {
+        Ok(())
+    }
+}
+
+/// An async handler as any other.
+struct OnRuntime<H> {
+    handler: H,
+    runtime: Handle,
+}
+
+impl<H: AsyncHandler> Handler for OnRuntime<H> {
+    type Payload = H::Payload;
+
+    fn run(&self, ctx: &Context, payload: H::Payload) -> Attempt<H::Payload> {
+        self.runtime.block_on(async {
+            let mut work = pin!(self.handler.run(ctx, payload));
+            let mut told = pin!(ctx.run.until_some(|| ctx.stop()));
+            poll_fn(|cx| {
+                if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
+                    return Poll::Ready(outcome);
+                }
+                // Work that is always ready for more may leave nothing of the runtime's budget for the other.
+                let stop = ctx.stop().map_or_else(|| told.as_mut().poll(cx), Poll::Ready);
+                stop.map(|stop| Err(stopped_by(stop)))
+            })
+            .await
+        })
+    }
+
+    fn runs_programs(&self) -> bool {
+        self.handler.runs_programs()
+    }
+
+    fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
+        self.handler.on_success(ended)
+    }
+
+    fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
+        self.handler.on_failure(ended)
+    }
+}
+
+impl Registry {
+    /// These handlers and an async one, which runs with this runtime. Somebody
+    /// else has to drive that: a runtime of several threads does so by itself, one
+    /// of the current thread only while something blocks on it. So a worker must
+    /// not run on that thread; `tokio::task::spawn_blocking` gives it one.
+    #[must_use]
+    pub fn with_async<H: AsyncHandler>(self, handler: H, runtime: &Handle) -> Self {
+        self.with(OnRuntime { handler, runtime: runtime.clone() })
+    }
+}
+
+impl Context {
+    /// Waits until [`check`](Context::check) would say that the handler should stop,
+    /// and gives the error to return with. For async handlers that want to end
+    /// early when the worker shuts down, or to clean up when they are to stop.
+    ///
+    /// ```
+    /// # use std::{future::{Future, poll_fn}, pin::pin, task::Poll, time::Duration};
+    /// # use jobq::{Context, HandlerError, Outcome};
+    /// async fn wait_for_it(ctx: &Context) -> Result<Outcome, HandlerError> {
+    ///     let mut work = pin!(tokio::time::sleep(Duration::from_secs(3600)));
+    ///     let mut stop = pin!(ctx.stopped());
+    ///     // `tokio::select!` says the same in fewer words.
+    ///     poll_fn(|cx| match work.as_mut().poll(cx) {
+    ///         Poll::Ready(()) => Poll::Ready(Ok(Outcome::done())),
+    ///         Poll::Pending => stop.as_mut().poll(cx).map(Err),
+    ///     })
+    ///     .await
+    /// }
+    /// # let _ = wait_for_it;
+    /// ```
+    pub async fn stopped(&self) -> HandlerError {
+        self.run.until_some(|| self.check().err()).await
+    }
+}

@@ -1,0 +1,154 @@
+//! For the tests of applications: a queue of their own, everything in it run
+//! now, and a clock that they move. Cargo feature `testing`.
+//!
+//! ```
+//! use std::time::Duration;
+//! use jobq::testing::TestQueue;
+//! use jobq::{NewJob, Queue, Registry, handlers::CreateFile};
+//!
+//! // What is to be tested: a part of the application.
+//! fn sign_up(queue: &Queue, name: &str) -> jobq::Result<()> {
+//!     queue.enqueue(CreateFile::text(format!("welcome/{name}.txt"), "hello"))?;
+//!     let later = CreateFile::text(format!("remind/{name}.txt"), "still there?");
+//!     queue.enqueue(NewJob::of(&later).delay(Duration::from_secs(86_400)))?;
+//!     Ok(())
+//! }
+//!
+//! // In a test of its own:
+//! let queue = TestQueue::new(Registry::builtin());
+//! sign_up(&queue, "ada")?;
+//! queue.assert_enqueued(&CreateFile::text("welcome/ada.txt", "hello"));
+//!
+//! assert_eq!(queue.run_all().completed, 1);
+//! assert!(queue.root().join("welcome/ada.txt").exists());
+//!
+//! queue.advance(Duration::from_secs(86_400));
+//! assert_eq!(queue.run_all().completed, 1);
+//! queue.refute_enqueued::<CreateFile>();
+//! # Ok::<(), jobq::Error>(())
+//! ```
+//!
+//! The queue is a real one, in a temporary folder that goes with it: a database
+//! in memory has no log and no second connection, and jobs that write files need
+//! a disk. So it costs a few syncs; a `TMPDIR` in memory makes them free.
+
+mod enqueued;
+mod run;
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+pub use self::run::Ran;
+use crate::clock::{Clock as _, ManualClock, Millis, SystemClock};
+use crate::handler::Registry;
+use crate::queue::{Queue, QueueOptions};
+use crate::store::{Limits, Store as _};
+
+/// A queue for one test, with the handlers that [`run_all`](TestQueue::run_all)
+/// runs. It is a [`Queue`] wherever one is borrowed; its folder goes with it.
+///
+/// Its methods panic where an application's code would return an error: in a
+/// test that is the message one wants.
+///
+/// ```
+/// use jobq::testing::TestQueue;
+/// use jobq::{Registry, Status, handlers::CreateFile};
+/// let queue = TestQueue::new(Registry::builtin());
+/// let job = queue.enqueue(CreateFile::text("hello.txt", "hello"))?;
+/// queue.run_all();
+/// assert_eq!(queue.get(&job.id)?.status, Status::Completed);
+/// # Ok::<(), jobq::Error>(())
+/// ```
+pub struct TestQueue {
+    // Before its folder: it has files open there.
+    queue: Arc<Queue>,
+    registry: Registry,
+    clock: Arc<ManualClock>,
+    _folder: TempDir,
+}
+
+impl TestQueue {
+    /// An empty queue whose clock stands at the present.
+    ///
+    /// # Panics
+    /// If no temporary folder can be made.
+    #[must_use]
+    #[track_caller]
+    pub fn new(registry: Registry) -> Self {
+        let folder = expect("a temporary folder for the queue", tempfile::tempdir());
+        let clock = Arc::new(ManualClock::at(SystemClock.now()));
+        let options = QueueOptions::in_folder(folder.path()).create(true).types(registry.types());
+        let queue = expect("a queue in a temporary folder", options.clock(Arc::clone(&clock) as _).open());
+        Self { queue: Arc::new(queue), registry, clock, _folder: folder }
+    }
+
+    /// The queue, for code that keeps one.
+    #[must_use]
+    pub fn queue(&self) -> Arc<Queue> {
+        Arc::clone(&self.queue)
+    }
+
+    /// The time of the queue, which passes only when a test says so. What takes
+    /// real time (a handler, its timeout) is not measured by it.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// Lets time pass: jobs with a delay and jobs that wait for their next attempt
+    /// fall due, pauses of types end. They run with the next
+    /// [`run_all`](TestQueue::run_all).
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(Millis::try_from(by.as_millis()).unwrap_or(Millis::MAX));
+    }
+
+    /// Lets time pass until the next job falls due or the next pause ends, and says
+    /// how long that was; `None` if nothing waits for its time. A backoff is up to
+    /// half shorter than its policy says, by chance, so this is how a test gets past
+    /// one exactly.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use jobq::testing::TestQueue;
+    /// use jobq::{NewJob, Registry, handlers::CreateFile};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// queue.enqueue(NewJob::of(&CreateFile::text("a", "a")).delay(Duration::from_secs(60)))?;
+    /// assert_eq!(queue.run_all().completed, 0);
+    /// assert_eq!(queue.advance_to_next(), Some(Duration::from_secs(60)));
+    /// assert_eq!(queue.run_all().completed, 1);
+    /// assert_eq!(queue.advance_to_next(), None);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the queue cannot be read.
+    #[expect(clippy::must_use_candidate, reason = "what it does is what it is called for")]
+    #[track_caller]
+    pub fn advance_to_next(&self) -> Option<Duration> {
+        let outlook = self.queue.store().outlook(&self.registry.names(), &Limits::new());
+        let next = expect("the queue to be read", outlook).next_at?;
+        let wait = Duration::from_millis(u64::try_from(next - self.now()).unwrap_or(0));
+        self.advance(wait);
+        Some(wait)
+    }
+}
+
+impl Deref for TestQueue {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+#[track_caller]
+fn expect<T, E: std::fmt::Display>(what: &str, outcome: Result<T, E>) -> T {
+    // Not in a closure, which would be taken for the caller.
+    match outcome {
+        Ok(value) => value,
+        Err(error) => panic!("a test needs {what}: {error}"),
+    }
+}

@@ -24,8 +24,8 @@ fn failures<H: Harness>(world: &World<H>, failures: u32) -> Vec<String> {
 
 pub fn nothing_has_ended_in_an_empty_store<H: Harness>() {
     let world = World::<H>::new();
-    world.add(note("pending"));
     world.running(note("claimed"));
+    world.add(note("pending"));
     assert_eq!(ended(&world, 0), []);
     assert!(failures(&world, 10).is_empty());
 }

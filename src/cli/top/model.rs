@@ -2,6 +2,8 @@
 //! reads the queue or writes to the terminal.
 
 mod selection;
+#[cfg(test)]
+mod tests;
 
 use jobq::clock::Millis;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

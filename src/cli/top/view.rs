@@ -137,7 +137,7 @@ fn totals(model: &Model, columns: u16) -> Line<'static> {
         (format!("{} pending", total(|t| Count::exactly(t.pending))), style(Status::Pending)),
         (format!("{} failed", total(|t| t.failed)), style(Status::Failed)),
         (rate(snapshot), on_screen(BOLD, model.colours)),
-        (format!("{} done in the last hour", total(|t| t.completed)), style(Status::Completed)),
+        (format!("{} done/h", total(|t| t.completed)), style(Status::Completed)),
     ];
     let mut spans = Vec::new();
     let mut used = 0;

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use crate::cli::output::{BOLD, CYAN, DIM, ago, status_style};
 use crate::cli::top::model::{Model, Panel};
-use crate::cli::top::snapshot::{Row, Snapshot};
+use crate::cli::top::snapshot::{Count, Row, Snapshot};
 use crate::cli::top::style::on_screen;
 use crate::cli::top::text::{shorten, width};
 
@@ -74,14 +74,14 @@ impl JobColumns {
             Panel::Pending => ("PENDING", "AGE", "WHY"),
         };
         let total = match panel {
-            Panel::Running => snapshot.types.iter().map(|t| t.claimed).sum(),
-            Panel::Failed => snapshot.types.iter().map(|t| t.failed.jobs).sum(),
-            Panel::Pending => snapshot.types.iter().map(|t| t.pending).sum::<i64>(),
+            Panel::Running => snapshot.total(|t| Count::exactly(t.claimed)),
+            Panel::Failed => snapshot.total(|t| t.failed),
+            Panel::Pending => snapshot.total(|t| Count::exactly(t.pending)),
         };
         let shown = panel.rows(snapshot).len();
         let dim = on_screen(DIM, model.colours);
         // Which they are is said where there are more than are read.
-        let note = if i64::try_from(shown).is_ok_and(|shown| shown < total) {
+        let note = if i64::try_from(shown).is_ok_and(|shown| shown < total.jobs) {
             format!("{note} (the newest {shown})")
         } else {
             note.to_owned()

@@ -23,10 +23,11 @@ mod reconcile;
 mod retry;
 mod show;
 mod stats;
+mod top;
 mod watch;
 mod worker;
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -99,6 +100,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Show(args) => show::run(args, &place()?, out),
         Command::Events(args) => events::run(args, &place()?, out),
         Command::Stats => stats::run(&place()?, out),
+        Command::Top(args) => top::run(args, &cli.global),
         Command::Retry(args) => retry::run(args, &place()?, out),
         Command::Cancel(args) => cancel::run(args, &place()?, out),
         Command::Reclaim(args) => reclaim::run(args, &place()?, out),
@@ -142,6 +144,9 @@ fn init_logging(cli: &Cli) {
     let discreet =
         ["aws_=off", "hyper=warn", "h2=warn", "rustls=warn"].into_iter().filter_map(|rule| rule.parse().ok());
     let filter = discreet.fold(filter, EnvFilter::add_directive);
+    // A line in the middle of a screen that is drawn would be of no use to anyone.
+    let filter =
+        if matches!(cli.command, Command::Top(_)) && io::stderr().is_terminal() { "off".into() } else { filter };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

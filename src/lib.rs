@@ -104,7 +104,9 @@ pub use reconcile::{
 };
 pub use retry::Backoff;
 pub use state::{Gate, Status};
-pub use store::{Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Stats};
+pub use store::{
+    Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Recent, RecentQuery, Stats,
+};
 pub use worker::{Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
 
 /// The README's examples compile.

@@ -22,7 +22,8 @@ use crate::payload::{JobTypes, Payload};
 use crate::state::Status;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{
-    AcceptedPath, Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Reclaimed, Stats, Store,
+    AcceptedPath, Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Recent, RecentQuery,
+    Reclaimed, Stats, Store,
 };
 
 /// A queue of jobs. Cheap to share between threads by reference or `Arc`; calls
@@ -344,6 +345,23 @@ impl Queue {
     /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.store.stats()
+    }
+
+    /// What has ended lately: a rate, and the newest failures. Cheap, however many
+    /// finished jobs are kept.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{NewJob, RecentQuery};
+    /// let job = queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+    /// queue.cancel(&job.id)?;
+    /// let recent = queue.recent(&RecentQuery { since: 0, failures: 10 })?;
+    /// assert_eq!((recent.ended[0].jobs, recent.failures.len()), (1, 0));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn recent(&self, query: &RecentQuery) -> Result<Recent> {
+        self.store.recent(query)
     }
 
     /// Deletes a bounded number of old finished jobs; call it until it says 0.

@@ -147,6 +147,9 @@ pub trait Store: Send + Sync {
     /// The six questions, answered.
     fn stats(&self) -> Result<Stats>;
 
+    /// What has ended lately: cheap enough to be asked every second.
+    fn recent(&self, query: &RecentQuery) -> Result<Recent>;
+
     /// Deletes a bounded number of old finished jobs; call it until it says 0. The
     /// latest effect on each path stays known, unless it is to be forgotten.
     fn prune(&self, request: PruneRequest) -> Result<u64>;

@@ -13,6 +13,8 @@ mod cli {
     mod reconcile;
     mod terminal;
     mod throttle;
+    mod tmux;
+    mod top;
     mod unavailable;
     mod worker;
 }

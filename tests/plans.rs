@@ -116,7 +116,9 @@ fn expected(name: &str) -> &'static [&'static str] {
         "stats: newest failed" | "stats: costs" => {
             &["SEARCH jobs USING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"]
         }
-        "stats: count" => &["SEARCH jobs USING COVERING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"],
+        "stats: count" | "recent: failures" => {
+            &["SEARCH jobs USING COVERING INDEX jobs_finished (type=? AND status=? AND completed_at>?)"]
+        }
         // Only rows that wait, or were called off while they did, are in this index.
         "stats: blocked" => &[
             "SEARCH jobs USING INDEX jobs_waiting_on (waiting_on>?)",

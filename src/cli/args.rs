@@ -1,6 +1,7 @@
 //! What can be typed. Help texts carry an example each.
 
 mod extract;
+mod top;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jobq::{Status, Unique};
 
 pub(crate) use self::extract::ExtractArgs;
+pub(crate) use self::top::TopArgs;
 
 /// A durable outbox and job queue for programs whose data lives in files.
 ///
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     /// What is outstanding, failed, stuck, slow, doubled and recent
     #[command(after_help = "Example:\n  jobq stats --json")]
     Stats,
+    /// Watch the queue live; keys retry, cancel and inspect jobs
+    Top(TopArgs),
     /// Bring failed or cancelled jobs back
     Retry(RetryArgs),
     /// Call jobs off, and what waits on them

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anstyle::Style;
 use jobq::clock::rfc3339;
 use jobq::{Event, EventQuery, printable};
 
@@ -40,15 +41,19 @@ pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome
     }
 }
 
-/// One event on one line.
-pub(super) fn event_line(event: &Event, with_job: bool) -> String {
-    let style = match event.event_type.as_str() {
+pub(super) fn event_style(event_type: &str) -> Style {
+    match event_type {
         "completed" => GREEN,
         "failed" | "worker_lost" => RED,
         "claimed" | "decided" | "progress" => CYAN,
         "cancelled" => DIM,
         _ => YELLOW,
-    };
+    }
+}
+
+/// One event on one line.
+pub(super) fn event_line(event: &Event, with_job: bool) -> String {
+    let style = event_style(&event.event_type);
     let job = if with_job { format!("  {}", printable(&event.job_id)) } else { String::new() };
     let data = event.data.as_ref().map(|d| format!("  {}", printable(d.as_str()))).unwrap_or_default();
     let attempt = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };

@@ -100,7 +100,7 @@ impl Cell {
     }
 }
 
-pub(crate) fn status_style(status: Status) -> Style {
+pub(crate) const fn status_style(status: Status) -> Style {
     match status {
         Status::Pending => YELLOW,
         Status::Claimed => CYAN,

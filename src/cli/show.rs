@@ -34,8 +34,15 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Columns that say something; the id, type and status stand above.
 fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
+    for (name, text) in columns(job)? {
+        out.line(format_args!("  {DIM}{name:<16}{DIM:#} {text}"))?;
+    }
+    Ok(())
+}
+
+/// Columns that say something; the id, type and status stand above.
+pub(super) fn columns(job: &Job) -> serde_json::Result<Vec<(&'static str, String)>> {
     let text = serde_json::to_string(job)?;
     let columns: BTreeMap<String, &RawValue> = serde_json::from_str(&text)?;
     let order = [
@@ -69,15 +76,15 @@ fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
         "seq",
         "payload_hash",
     ];
+    let mut said = Vec::new();
     for name in order {
         let text = match columns.get(name).map(|raw| raw.get()) {
             None | Some("null" | "false") => continue,
             Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
         };
-        let text = printable(&text);
-        out.line(format_args!("  {DIM}{name:<16}{DIM:#} {text}"))?;
+        said.push((name, printable(&text)));
     }
-    Ok(())
+    Ok(said)
 }
 
 fn all_events(queue: &Queue, id: &str) -> jobq::Result<Vec<jobq::Event>> {

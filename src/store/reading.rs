@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::clock::{Millis, rfc3339};
+use crate::job::Job;
 use crate::json::JsonText;
 use crate::state::{Gate, Status};
 
@@ -66,6 +67,24 @@ pub struct Outlook {
     pub decided: bool,
     /// When the next job falls due.
     pub next_at: Option<Millis>,
+}
+
+/// What has ended lately, and what of it to tell.
+#[derive(Clone, Debug, Default)]
+pub struct RecentQuery {
+    /// Count jobs that ended at this time or later.
+    pub since: Millis,
+    /// How many failed jobs to show, whenever they failed.
+    pub failures: u32,
+}
+
+/// What has ended lately.
+#[derive(Clone, Debug, Default)]
+pub struct Recent {
+    /// How many since the time asked for, by type and how they ended.
+    pub ended: Vec<RecentGroup>,
+    /// Failed jobs, the one that failed last first.
+    pub failures: Vec<Job>,
 }
 
 /// Which finished jobs to delete.
@@ -360,7 +379,7 @@ pub struct LatencyGroup {
     pub max_ms: i64,
 }
 
-/// Jobs of one type that ended in the last hour.
+/// Jobs of one type that ended in one way within a time.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecentGroup {
     /// Their type.

@@ -40,6 +40,7 @@ mod plans;
 mod prune;
 mod query;
 mod readers;
+mod recent;
 mod reclaim;
 mod release;
 mod reschedule;
@@ -66,8 +67,8 @@ use self::writer::Writer;
 use super::{
     AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, CompletedJob, CompletedQuery,
     Confirmation, EndedAt, EnqueueJob, Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter,
-    HeldLease, Lease, Limits, Outlook, Owner, PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Reclaim,
-    Reclaimed, RepairJob, Requeued, Settled, Stats, Step, Store, Suspicion,
+    HeldLease, Lease, Limits, Outlook, Owner, PathEffect, PlannedEffect, PruneEvents, PruneRequest, Pulse, Recent,
+    RecentQuery, Reclaim, Reclaimed, RepairJob, Requeued, Settled, Stats, Step, Store, Suspicion,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
@@ -349,6 +350,10 @@ impl Store for SqliteStore {
     fn stats(&self) -> Result<Stats> {
         let now = self.writer.context().clock.now();
         self.readers.read(|conn| stats::stats(conn, now))
+    }
+
+    fn recent(&self, query: &RecentQuery) -> Result<Recent> {
+        self.readers.read(|conn| recent::recent(conn, query))
     }
 
     fn prune(&self, request: PruneRequest) -> Result<u64> {

@@ -24,6 +24,7 @@ pub mod outlook;
 pub mod pauses;
 pub mod prune;
 pub mod reading;
+pub mod recent;
 pub mod reclaim;
 pub mod repair;
 pub mod repeated;

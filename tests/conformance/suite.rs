@@ -238,6 +238,10 @@ macro_rules! conformance {
                     what_ran_in_the_last_hour
                     what_jobs_cost_is_what_their_results_say
                     what_could_not_be_applied_was_paid_for;
+                recent:
+                    nothing_has_ended_in_an_empty_store
+                    what_ended_since_a_time_is_counted_by_type_and_end
+                    failures_are_shown_in_the_order_in_which_they_failed;
                 settle:
                     every_kind_of_step_fits_in_one_transaction
                     one_who_is_refused_does_not_stop_the_others

@@ -1,7 +1,7 @@
 //! The statements whose plans must not depend on what lies in the tables or on
 //! statistics. A test asks SQLite to explain each of them.
 
-use super::{apply, claim, completed, costs, gates, limits, pauses, prune, query, reclaim, stats};
+use super::{apply, claim, completed, costs, gates, limits, pauses, prune, query, recent, reclaim, stats};
 use crate::state::Status;
 use crate::store::Filter;
 
@@ -33,6 +33,7 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("stats: stuck", stats::STUCK.to_owned()),
         ("stats: blocked", stats::BLOCKED.to_owned()),
         ("stats: duplicates", stats::DUPLICATES.to_owned()),
+        ("recent: failures", recent::NEWEST_FAILURES.to_owned()),
         ("completed", completed::PAGE.to_owned()),
         ("list", by(None, None)),
         ("list by status", by(Some(Status::Failed), None)),

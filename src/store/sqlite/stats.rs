@@ -21,7 +21,7 @@ use crate::store::{
 /// types together, and at least of each when there are many types.
 const SAMPLE: (i64, i64, i64) = (2_000, 20_000, 100);
 /// The same for what is counted.
-const COUNTED: (i64, i64, i64) = (100_000, 100_000, 1_000);
+pub(super) const COUNTED: (i64, i64, i64) = (100_000, 100_000, 1_000);
 
 const HOUR: Millis = 3_600_000;
 /// As in the view `jobq_stuck`: no sign of life for this long.
@@ -74,7 +74,7 @@ fn paused(conn: &Connection, now: Millis) -> Result<Vec<PausedType>> {
 }
 
 /// Of each, unless that is more than the bound for all.
-fn share((each, all, at_least): (i64, i64, i64), types: usize) -> i64 {
+pub(super) fn share((each, all, at_least): (i64, i64, i64), types: usize) -> i64 {
     let types = i64::try_from(types).unwrap_or(i64::MAX).max(1);
     each.min(all / types).max(at_least)
 }
@@ -246,7 +246,13 @@ pub(super) const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM jobs INDEXED
       WHERE type = CAST(?1 AS TEXT) AND status = ?2 AND completed_at >= ?3 LIMIT ?4)";
 
 /// How many ended since, and whether there may be more.
-fn count(conn: &Connection, job_type: &TypeName, status: Status, since: Millis, most: i64) -> Result<(i64, bool)> {
+pub(super) fn count(
+    conn: &Connection,
+    job_type: &TypeName,
+    status: Status,
+    since: Millis,
+    most: i64,
+) -> Result<(i64, bool)> {
     let found: i64 = conn
         .prepare_cached(COUNT)
         .and_then(|mut s| s.query_row(params![job_type, status, since, most], |row| row.get(0)))

@@ -1,0 +1,153 @@
+//! `jobq top`: a live view, with keys to retry, cancel and inspect.
+//!
+//! Three threads send what happens to this one: keys, looks at the queue, signals.
+
+mod looker;
+mod model;
+mod page;
+mod snapshot;
+mod style;
+mod terminal;
+mod text;
+mod view;
+
+use std::io::{self, IsTerminal as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use jobq::{Error, ErrorKind, printable};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use self::looker::Looker;
+use self::model::{Happened, Model, Request, Todo};
+use self::terminal::Screen;
+use super::args::{Global, TopArgs};
+use super::locate::Place;
+use super::{Answer, Failure, Outcome};
+
+/// How long to wait for the answer to what was asked for when told to quit.
+const LAST_ANSWER: Duration = Duration::from_secs(5);
+
+pub(super) fn run(args: &TopArgs, global: &Global) -> Outcome {
+    usable(global)?;
+    let place = Place::find(global)?;
+    // Now, so that what is wrong with it is an error like that of any command.
+    let queue = place.open_as_it_is()?;
+    let root = printable(&queue.root().to_string_lossy());
+    let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
+
+    let (tell, happened) = channel();
+    end_by_signals(tell.clone())?;
+    let screen = Screen::enter().map_err(no_terminal)?;
+    read_keys(tell.clone());
+    let (ask, requests) = channel();
+    let looker = Looker { place, queue: Some(queue), every: args.interval, inspected: None };
+    std::thread::spawn(move || {
+        let gone = Gone(tell);
+        looker.run(&requests, &gone.0);
+    });
+    let size = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
+    show(Model::new(root, colours, size), screen, &happened, &ask)
+}
+
+/// Whether there is a terminal, and someone who looks at it.
+fn usable(global: &Global) -> Result<(), Error> {
+    let why = if global.json {
+        "`jobq top` is for people; programs read `jobq stats --json` and `jobq list --json`"
+    } else if !io::stdout().is_terminal() {
+        "`jobq top` needs a terminal; without one there are `jobq stats` and `jobq list --json`"
+    } else if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        "`jobq top` cannot draw on this terminal (TERM=dumb); there are `jobq stats` and `jobq list --json`"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Invalid, why))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn no_terminal(error: io::Error) -> Error {
+    let text = format!("`jobq top` cannot use this terminal: {error}; there are `jobq stats` and `jobq list --json`");
+    Error::new(ErrorKind::Invalid, text)
+}
+
+/// Draws, waits, and does what follows, until the end.
+fn show(mut model: Model, mut screen: Screen, happened: &Receiver<Happened>, ask: &Sender<Request>) -> Outcome {
+    loop {
+        screen.draw(|frame| view::draw(&model, frame))?;
+        let Ok(next) = happened.recv() else { return Ok(Answer::Yes) };
+        // What has come together is drawn together.
+        for next in std::iter::once(next).chain(happened.try_iter()) {
+            if let Happened::Broken(why) = next {
+                return Err(Failure::Queue(Error::new(ErrorKind::Internal, why)));
+            }
+            match model.update(next) {
+                None => {}
+                // If nobody hears it, that has been said or will be.
+                Some(Todo::Ask(request)) => drop(ask.send(request)),
+                Some(Todo::Redraw) => screen.forget()?,
+                Some(Todo::Quit) => {
+                    drop(screen);
+                    return last_answer(&model, happened);
+                }
+            }
+        }
+    }
+}
+
+/// What was asked for is not left half-way.
+fn last_answer(model: &Model, happened: &Receiver<Happened>) -> Outcome {
+    let until = Instant::now() + LAST_ANSWER;
+    while model.acting {
+        match happened.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Happened::Acted(_)) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// The first signal is an event like any other. One that finds it not heard (a
+/// terminal that takes nothing blocks who writes to it) ends the process.
+fn end_by_signals(tell: Sender<Happened>) -> Result<(), Error> {
+    let told = AtomicBool::new(false);
+    let on_signal = move || {
+        if told.swap(true, Ordering::SeqCst) || tell.send(Happened::ToldToQuit).is_err() {
+            terminal::restore();
+            std::process::exit(0);
+        }
+    };
+    ctrlc::set_handler(on_signal)
+        .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot listen for signals: {e}")))
+}
+
+/// Reading blocks for as long as nobody types, so it has a thread, which ends with
+/// the process.
+fn read_keys(tell: Sender<Happened>) {
+    std::thread::spawn(move || {
+        let gone = Gone(tell);
+        loop {
+            let happened = match event::read() {
+                Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => Happened::Key(key),
+                Ok(Event::Resize(width, height)) => Happened::Resized(width, height),
+                Ok(_) => continue,
+                Err(error) => Happened::Broken(format!("cannot read the terminal: {error}")),
+            };
+            let over = matches!(happened, Happened::Broken(_));
+            if gone.0.send(happened).is_err() || over {
+                return;
+            }
+        }
+    });
+}
+
+/// A thread that ends by a panic must not leave a screen on which nothing moves.
+struct Gone(Sender<Happened>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(Happened::Broken("`jobq top` has a bug: see above".to_owned()));
+        }
+    }
+}

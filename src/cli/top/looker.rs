@@ -1,0 +1,124 @@
+//! The thread that reads the queue and does what was asked for, so that keys are
+//! heard while the database is slow.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use jobq::store::CancelOutcome;
+use jobq::{Error, ErrorKind, Queue, Result, Status};
+
+use super::model::{Happened, Looked, Notice, Request};
+use super::page::Detail;
+use super::snapshot::Snapshot;
+use crate::cli::locate::{Place, now};
+
+/// Looking takes at most one part in this many of the time.
+const SHARE: u32 = 10;
+
+pub(super) struct Looker {
+    pub(super) place: Place,
+    /// To look; opened anew after trouble.
+    pub(super) queue: Option<Queue>,
+    pub(super) every: Duration,
+    /// The job on the page.
+    pub(super) inspected: Option<String>,
+}
+
+impl Looker {
+    /// Until nobody asks any more.
+    pub(super) fn run(mut self, requests: &Receiver<Request>, tell: &Sender<Happened>) {
+        loop {
+            let begun = Instant::now();
+            let looked = self.look();
+            if tell.send(Happened::Looked(Box::new(looked))).is_err() {
+                return;
+            }
+            // A look at a queue that has piled up takes its time; others need the disk, too.
+            let pause = self.every.max(begun.elapsed() * (SHARE - 1));
+            match requests.recv_timeout(pause) {
+                Ok(request) => {
+                    if let Some(notice) = self.act(request)
+                        && tell.send(Happened::Acted(notice)).is_err()
+                    {
+                        return;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn look(&mut self) -> Looked {
+        match self.try_look() {
+            Ok(looked) => looked,
+            Err(error) => {
+                self.queue = None;
+                Looked::Unavailable(error.to_string())
+            }
+        }
+    }
+
+    fn try_look(&mut self) -> Result<Looked> {
+        let queue = match self.queue.take() {
+            // One that was deleted or moved away could be read for ever.
+            Some(queue) if queue.database().exists() => queue,
+            _ => self.place.open_as_it_is()?,
+        };
+        let queue = self.queue.insert(queue);
+        let snapshot = Snapshot::of(queue)?;
+        let inspected = match &self.inspected {
+            None => None,
+            Some(id) => match Detail::of(queue, id) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                read => Some(read.map_err(|error| error.to_string())),
+            },
+        };
+        Ok(Looked::Seen { snapshot, inspected })
+    }
+
+    /// As the command of the same name does it, with a queue opened for it.
+    fn act(&mut self, request: Request) -> Option<Notice> {
+        let done = match request {
+            Request::Inspect(id) => {
+                self.inspected = id;
+                return None;
+            }
+            Request::Retry(id) => self.open_to_change().and_then(|queue| retry(&queue, &id)),
+            Request::Cancel(id) => self.open_to_change().and_then(|queue| cancel(&queue, &id)),
+        };
+        let refused = done.is_err();
+        let text = done.unwrap_or_else(|error| error.to_string());
+        Some(Notice { text, refused, at: now() })
+    }
+
+    fn open_to_change(&mut self) -> Result<Queue> {
+        self.queue = None;
+        self.place.open()
+    }
+}
+
+fn retry(queue: &Queue, id: &str) -> Result<String> {
+    let job = queue.retry(id)?;
+    if job.status == Status::Failed {
+        // Decided, so it was applied at once, and that has failed again.
+        let why = job.last_error.unwrap_or_default();
+        return Err(Error::new(ErrorKind::Conflict, format!("job {id}: {why}")));
+    }
+    Ok(format!("retried {id}: {}", job.status))
+}
+
+fn cancel(queue: &Queue, id: &str) -> Result<String> {
+    let done = queue.cancel(id)?;
+    let what = match done.outcome {
+        CancelOutcome::Cancelled => "cancelled; `jobq retry` brings it back",
+        CancelOutcome::Requested => "asked to stop at its next safe point",
+        CancelOutcome::AlreadyCancelled => "was cancelled already",
+        CancelOutcome::WaitersOnly => "failed already; cancelled what waited on it",
+    };
+    Ok(match done.cancelled_waiters.len() {
+        0 => format!("{id}: {what}"),
+        1 => format!("{id}: {what} (and 1 job that waited on it)"),
+        waiters => format!("{id}: {what} (and {waiters} jobs that waited on it)"),
+    })
+}

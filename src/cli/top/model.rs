@@ -1,0 +1,226 @@
+//! What the screen is about, and how it changes by what happens. Nothing here
+//! reads the queue or writes to the terminal.
+
+mod selection;
+#[cfg(test)]
+mod tests;
+
+use jobq::clock::Millis;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+pub(super) use self::selection::{Panel, Selection};
+use super::page::{Detail, Page, Subject};
+use super::snapshot::{Row, Snapshot};
+
+/// How long good news stay; bad ones stay until a key is pressed.
+const NEWS: Millis = 10_000;
+
+/// Something that has happened.
+pub(super) enum Happened {
+    Key(KeyEvent),
+    /// The terminal has this size now.
+    Resized(u16, u16),
+    /// The queue was looked at, with the job that is inspected if there is one.
+    Looked(Box<Looked>),
+    /// What was asked for has been done, or refused.
+    Acted(Notice),
+    /// A signal.
+    ToldToQuit,
+    /// Something without which there is nothing more to show.
+    Broken(String),
+}
+
+pub(super) enum Looked {
+    Seen { snapshot: Snapshot, inspected: Option<Result<Detail, String>> },
+    Unavailable(String),
+}
+
+/// What is to be done about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Todo {
+    Ask(Request),
+    /// Draw everything anew: something else has written on the screen.
+    Redraw,
+    Quit,
+}
+
+/// What the queue is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Show this job with every look from now on, or none.
+    Inspect(Option<String>),
+    Retry(String),
+    Cancel(String),
+}
+
+/// A line for the person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub(super) text: String,
+    pub(super) refused: bool,
+    pub(super) at: Millis,
+}
+
+pub(super) struct Model {
+    pub(super) root: String,
+    pub(super) colours: bool,
+    /// Columns and lines.
+    pub(super) size: (u16, u16),
+    pub(super) snapshot: Option<Snapshot>,
+    /// Why the queue could not be looked at the last time.
+    pub(super) unavailable: Option<String>,
+    pub(super) selection: Selection,
+    pub(super) page: Option<Page>,
+    /// The job that is cancelled after a yes.
+    pub(super) confirm: Option<Row>,
+    pub(super) notice: Option<Notice>,
+    /// What was asked for has not been answered yet.
+    pub(super) acting: bool,
+}
+
+impl Model {
+    pub(super) fn new(root: String, colours: bool, size: (u16, u16)) -> Self {
+        Self {
+            root,
+            colours,
+            size,
+            snapshot: None,
+            unavailable: None,
+            selection: Selection::default(),
+            page: None,
+            confirm: None,
+            notice: None,
+            acting: false,
+        }
+    }
+
+    /// `Broken` is not for the model: there is nothing left to show.
+    pub(super) fn update(&mut self, happened: Happened) -> Option<Todo> {
+        match happened {
+            Happened::Key(key) => return self.key(key),
+            Happened::Resized(width, height) => {
+                self.size = (width, height);
+                let lines = self.page_lines();
+                if let Some(page) = &mut self.page {
+                    page.wrap(width, self.colours);
+                    page.scroll_by(0, lines);
+                }
+            }
+            Happened::Looked(looked) => self.looked(*looked),
+            Happened::Acted(notice) => {
+                self.acting = false;
+                self.notice = Some(notice);
+            }
+            Happened::ToldToQuit | Happened::Broken(_) => return Some(Todo::Quit),
+        }
+        None
+    }
+
+    fn looked(&mut self, looked: Looked) {
+        let (snapshot, inspected) = match looked {
+            Looked::Unavailable(why) => {
+                self.unavailable = Some(why);
+                return;
+            }
+            Looked::Seen { snapshot, inspected } => (snapshot, inspected),
+        };
+        self.unavailable = None;
+        self.notice.take_if(|notice| !notice.refused && snapshot.at - notice.at > NEWS);
+        self.selection.keep_in(&snapshot);
+        self.snapshot = Some(snapshot);
+        let lines = self.page_lines();
+        if let (Some(inspected), Some(page)) = (inspected, &mut self.page) {
+            page.show(inspected, self.size.0, self.colours);
+            page.scroll_by(0, lines);
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Todo> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c') => Some(Todo::Quit),
+                KeyCode::Char('l') => Some(Todo::Redraw),
+                _ => None,
+            };
+        }
+        if let Some(row) = self.confirm.take() {
+            return if matches!(key.code, KeyCode::Char('y' | 'Y')) { self.ask(Request::Cancel(row.id)) } else { None };
+        }
+        self.notice = None;
+        if self.page.is_some() { self.key_on_page(key.code) } else { self.key_on_lists(key.code) }
+    }
+
+    fn key_on_lists(&mut self, code: KeyCode) -> Option<Todo> {
+        let snapshot = self.snapshot.as_ref();
+        match code {
+            KeyCode::Char('q') => return Some(Todo::Quit),
+            KeyCode::Char('?' | 'h') => self.page = Some(Page::help(self.size.0, self.colours)),
+            KeyCode::Enter | KeyCode::Char('i') => return self.inspect(),
+            KeyCode::Char('r') => return self.retry(),
+            KeyCode::Char('c') => self.confirm = self.selected().cloned(),
+            _ => self.selection.moved(code, snapshot?),
+        }
+        None
+    }
+
+    fn key_on_page(&mut self, code: KeyCode) -> Option<Todo> {
+        let lines = self.page_lines();
+        let page = self.page.as_mut()?;
+        let a_page = isize::try_from(lines.saturating_sub(1).max(1)).unwrap_or(1);
+        match code {
+            KeyCode::Char('q' | '?' | 'i') | KeyCode::Esc | KeyCode::Enter | KeyCode::Left | KeyCode::Backspace => {
+                let was = self.page.take()?.subject;
+                return matches!(was, Subject::Job(_)).then_some(Todo::Ask(Request::Inspect(None)));
+            }
+            KeyCode::Up | KeyCode::Char('k') => page.scroll_by(-1, lines),
+            KeyCode::Down | KeyCode::Char('j') => page.scroll_by(1, lines),
+            KeyCode::PageUp | KeyCode::Char('b') => page.scroll_by(-a_page, lines),
+            KeyCode::PageDown | KeyCode::Char(' ' | 'f') => page.scroll_by(a_page, lines),
+            KeyCode::Home | KeyCode::Char('g') => page.scroll_by(isize::MIN, lines),
+            KeyCode::End | KeyCode::Char('G') => page.scroll_by(isize::MAX, lines),
+            KeyCode::Char('r') => return self.retry(),
+            KeyCode::Char('c') => {
+                if let Subject::Job(row) = &page.subject {
+                    self.confirm = Some(row.clone());
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The job that keys are about: the one on the page, or the one in the lists.
+    fn subject(&self) -> Option<&Row> {
+        match self.page.as_ref().map(|page| &page.subject) {
+            Some(Subject::Job(row)) => Some(row),
+            Some(Subject::Help) => None,
+            None => self.selected(),
+        }
+    }
+
+    pub(super) fn selected(&self) -> Option<&Row> {
+        self.selection.row(self.snapshot.as_ref()?)
+    }
+
+    fn inspect(&mut self) -> Option<Todo> {
+        let row = self.selected()?.clone();
+        let id = row.id.clone();
+        self.page = Some(Page::of(row, self.size.0, self.colours));
+        Some(Todo::Ask(Request::Inspect(Some(id))))
+    }
+
+    fn retry(&mut self) -> Option<Todo> {
+        let id = self.subject()?.id.clone();
+        self.ask(Request::Retry(id))
+    }
+
+    fn ask(&mut self, request: Request) -> Option<Todo> {
+        self.acting = true;
+        Some(Todo::Ask(request))
+    }
+
+    /// Lines of a page that are to be seen: all but its title and the keys.
+    fn page_lines(&self) -> usize {
+        usize::from(self.size.1).saturating_sub(2)
+    }
+}

@@ -1,0 +1,263 @@
+//! `jobq top`, at a real terminal.
+
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::harness::Scratch;
+use super::tmux::Tmux;
+
+/// A program that handles jobs of this type here.
+fn handler(q: &Scratch, job_type: &str, script: &str) {
+    let folder = q.path().join(".jobq/handlers");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(job_type);
+    std::fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What is to be seen of one that failed, on any screen that is not tiny.
+const FAILURE: &str = "exit code 65";
+
+/// Two that failed, one with a payload that would turn the screen red, and one that
+/// is pending.
+struct Jobs {
+    q: Scratch,
+    failed: String,
+    pending: String,
+}
+
+fn jobs() -> Jobs {
+    let q = Scratch::new();
+    handler(&q, "broken", "echo 'out of paper' >&2; exit 65");
+    let evil = json!({"title": "\u{1b}[31;5mred\u{7}", "n": 1}).to_string();
+    q.enqueue(&["broken", &json!({"n": 2}).to_string()]);
+    q.ok(&["worker", "--drain"]);
+    let failed = q.enqueue(&["broken", &evil]);
+    q.ok(&["worker", "--drain"]);
+    let pending = q.enqueue(&["create_file", r#"{"path":"later.txt","content":"x"}"#, "--delay", "1h"]);
+    Jobs { q, failed, pending }
+}
+
+fn status(q: &Scratch, id: &str) -> String {
+    q.json(&["show", id])[0]["status"].as_str().unwrap().to_owned()
+}
+
+/// The shell tells how the program before ended.
+const AND_TELL: &str = "; echo ended with $?";
+
+fn selected(screen: &str) -> &str {
+    screen.lines().find(|line| line.starts_with("> ")).unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_given_back(tmux: &Tmux<'_>, modes_before: &str) {
+    assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "0 1", "the screen of before, with a cursor");
+    assert_eq!(tmux.modes(), modes_before);
+    tmux.line("clear");
+    tmux.line("echo what is typed is seen");
+    let screen = tmux.wait_for_line("what is typed is seen");
+    assert!(screen.contains("ready> echo what is typed"), "{screen}");
+}
+
+#[test]
+fn a_job_is_retried_another_cancelled_and_the_terminal_is_as_before() {
+    let Jobs { q, failed, pending } = jobs();
+    let Some(tmux) = Tmux::start(&q, 100, 30) else { return };
+    let modes = tmux.modes();
+    tmux.line(&format!("jobq top{AND_TELL}"));
+    let screen = tmux.wait_for(FAILURE);
+    assert!(screen.contains("0 running  1 pending  2 failed"), "{screen}");
+    assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
+
+    // The newest failure is the first.
+    assert!(selected(&screen).starts_with("> broken"), "{screen}");
+    assert!(screen.contains(&failed), "all of its id: {screen}");
+    tmux.keys(&["r"]);
+    tmux.wait_for(&format!("retried {failed}: pending"));
+    tmux.wait_for("2 pending  1 failed");
+    assert_eq!(status(&q, &failed), "pending");
+
+    tmux.keys(&["Tab"]);
+    tmux.wait_until("the selected one", |screen| selected(screen).contains("create_file"));
+    tmux.keys(&["c"]);
+    tmux.wait_for(&format!("cancel the create_file {pending}? y/N"));
+    tmux.keys(&["n"]);
+    tmux.wait_until("no question", |screen| !screen.contains("y/N"));
+    assert_eq!(status(&q, &pending), "pending");
+    tmux.keys(&["c", "y"]);
+    tmux.wait_for(&format!("{pending}: cancelled"));
+    assert_eq!(status(&q, &pending), "cancelled");
+
+    tmux.keys(&["q"]);
+    tmux.wait_for_line("ended with 0");
+    assert_given_back(&tmux, &modes);
+}
+
+#[test]
+fn what_is_refused_is_said_with_the_reason() {
+    let Jobs { q, failed, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 120, 30) else { return };
+    // So that what is on the screen is old.
+    tmux.line("jobq top --interval 1h");
+    tmux.wait_for(FAILURE);
+    q.ok(&["retry", &failed]);
+    tmux.keys(&["r"]);
+    tmux.wait_for(&format!("job {failed} is pending"));
+    tmux.wait_for("2 pending  1 failed");
+}
+
+#[test]
+fn a_job_can_be_inspected_and_its_payload_changes_no_terminal() {
+    let Jobs { q, failed, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 100, 12) else { return };
+    tmux.line("jobq top");
+    tmux.wait_for(FAILURE);
+    tmux.keys(&["Enter"]);
+    let screen = tmux.wait_for("payload");
+    let first = screen.lines().next().unwrap();
+    assert!(first.contains(&failed) && first.contains("broken") && first.contains("failed"), "{screen}");
+    assert!(screen.contains("last_error"), "{screen}");
+    assert!(screen.contains("\\u001b[31;5mred") || screen.contains("\u{fffd}[31;5mred"), "{screen}");
+    assert!(!tmux.coloured_screen().contains("\u{1b}[5m"), "nothing blinks");
+    assert!(!screen.contains("payload_hash"), "that is farther down: {screen}");
+    tmux.keys(&["End"]);
+    let screen = tmux.wait_for("claimed");
+    assert!(screen.contains("attempt 1") && screen.contains("queued"), "its events: {screen}");
+    tmux.keys(&["Home"]);
+    tmux.wait_for("last_error");
+    tmux.keys(&["?"]);
+    tmux.keys(&["?"]);
+    tmux.wait_for("jobq top: keys and columns");
+    tmux.keys(&["Escape"]);
+    tmux.wait_until("the lists", |screen| screen.contains("FAILED") && screen.contains("q quit"));
+}
+
+#[test]
+fn it_fits_whatever_the_terminal_becomes() {
+    let Jobs { q, failed, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    tmux.line(&format!("jobq top{AND_TELL}"));
+    let screen = tmux.wait_for(FAILURE);
+    assert!(!screen.contains("CANCELLED 1H"), "{screen}");
+    tmux.resize(130, 40);
+    let screen = tmux.wait_for("CANCELLED 1H");
+    let row = screen.lines().find(|line| line.starts_with("> broken")).unwrap();
+    assert!(row.contains(&failed), "there is room for all of it: {screen}");
+    tmux.resize(30, 6);
+    tmux.wait_until("a small screen", |screen| screen.contains("q quit") && selected(screen).starts_with("> broken"));
+    tmux.resize(2, 2);
+    tmux.resize(1, 1);
+    tmux.wait_until("a tiny screen", |screen| screen.trim_end().chars().count() <= 1);
+    tmux.resize(80, 24);
+    tmux.wait_until("all of it again", |screen| screen.contains("DONE 1H") && screen.contains(FAILURE));
+    tmux.keys(&["C-c"]);
+    tmux.wait_for_line("ended with 0");
+}
+
+#[test]
+fn signals_end_it_and_the_terminal_is_as_before() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    let modes = tmux.modes();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        tmux.line("clear");
+        tmux.line(&format!("sh -c 'echo $$ > .jobq/pid; exec jobq top'{AND_TELL}"));
+        tmux.wait_for(FAILURE);
+        assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
+        let pid: i32 = std::fs::read_to_string(q.path().join(".jobq/pid")).unwrap().trim().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+        tmux.wait_for_line("ended with 0");
+        assert_given_back(&tmux, &modes);
+    }
+}
+
+#[test]
+fn trouble_is_shown_and_goes_when_it_is_over() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 120, 24) else { return };
+    tmux.line(&format!("jobq top --interval 20ms{AND_TELL}"));
+    tmux.wait_for(FAILURE);
+    let (here, away) = (q.path().join(".jobq"), q.path().join("away"));
+    std::fs::rename(&here, &away).unwrap();
+    let screen = tmux.wait_for("cannot read the queue");
+    assert!(screen.contains(FAILURE), "what was known stays: {screen}");
+    std::fs::rename(&away, &here).unwrap();
+    tmux.wait_until("no trouble", |screen| !screen.contains("cannot read") && screen.contains(FAILURE));
+    tmux.keys(&["q"]);
+    tmux.wait_for_line("ended with 0");
+}
+
+/// A worker that is gone when this is dropped.
+struct Worker(Child);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn running_jobs_are_shown_with_their_progress_and_what_ends_is_counted() {
+    let q = Scratch::new();
+    // Until it is told to go on.
+    let script = "echo '{\"progress\":40,\"message\":\"page two\"}' >&$JOBQ_FD; read _ < $JOBQ_ROOT/go";
+    handler(&q, "printing", script);
+    rustix::fs::mkfifoat(rustix::fs::CWD, q.path().join("go"), 0o600.into()).unwrap();
+    q.enqueue(&["printing"]);
+    let Some(tmux) = Tmux::start(&q, 100, 24) else { return };
+    tmux.line("jobq top --interval 20ms");
+    tmux.wait_for("0 running  1 pending");
+    let worker = q.command(&["worker"]).stdout(Stdio::null()).spawn().unwrap();
+    let _worker = Worker(worker);
+    let screen = tmux.wait_for("page two");
+    assert!(selected(&screen).contains("████░░░░░░  40% page two"), "{screen}");
+    assert!(screen.contains("1 running  0 pending") && screen.contains("0.0 jobs/s (0/min)"), "{screen}");
+    std::io::Write::write_all(&mut File::create(q.path().join("go")).unwrap(), b"go\n").unwrap();
+    let screen = tmux.wait_for("0.1 jobs/s (1/min)");
+    assert!(screen.contains("nothing is running"), "{screen}");
+}
+
+/// Nothing is written, not even by opening it.
+#[test]
+fn looking_changes_nothing() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    let sql = q.sql();
+    let version = || sql.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0)).unwrap();
+    let before = version();
+    tmux.line(&format!("jobq top --interval 20ms{AND_TELL}"));
+    tmux.wait_for(FAILURE);
+    tmux.keys(&["Enter"]);
+    tmux.wait_for("last_error");
+    tmux.keys(&["q", "q"]);
+    tmux.wait_for_line("ended with 0");
+    assert_eq!(version(), before);
+}
+
+#[test]
+fn colours_are_for_those_who_want_them() {
+    let Jobs { q, .. } = jobs();
+    for (setting, red) in [("", true), ("NO_COLOR=1 ", false)] {
+        let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+        tmux.line(&format!("{setting}jobq top"));
+        tmux.wait_for(FAILURE);
+        let screen = tmux.coloured_screen();
+        assert_eq!(screen.contains("\u{1b}[31m") || screen.contains("\u{1b}[38;5;1m"), red, "{screen:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_other_commands_are_named() {
+    let q = Scratch::new();
+    let said = q.refused(2, &["top"]);
+    assert!(said.contains("`jobq stats`") && said.contains("`jobq list --json`"), "{said}");
+    let said = q.refused(2, &["top", "--json"]);
+    assert!(said.contains("`jobq stats --json`"), "{said}");
+    q.refused(2, &["top", "--interval", "0s"]);
+    assert!(q.ok(&["top", "--help"]).contains("jobq top --interval 5s"));
+}

@@ -3,11 +3,9 @@
 use super::processes::{self, Process};
 use super::{Check, PATIENCE, Places, Verdict, or_bad};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::sqlite::{Health, SCHEMA_VERSION, is_trustworthy, log_index_of, log_of};
+use crate::store::sqlite::{Health, MOST_LOG, SCHEMA_VERSION, is_trustworthy, log_index_of, log_of};
 
 const MIB: u64 = 1024 * 1024;
-/// A log is copied into the database every 16 MiB and cut to 64 when it was longer.
-const LARGE_LOG: u64 = 64 * MIB;
 
 /// Where SQLite's locks are. On the index of the log: the writer's, and those of
 /// readers that have a snapshot. On the file: whoever writes without a log.
@@ -143,7 +141,7 @@ fn pragmas(health: &Health) -> Result<Check> {
 fn log(places: &Places) -> Check {
     let size = log_of(&places.db).metadata().map_or(0, |meta| meta.len());
     let message = format!("the write-ahead log has {} MiB", size / MIB);
-    if size <= LARGE_LOG {
+    if size <= MOST_LOG {
         return Check::ok("wal", message);
     }
     let mut readers = processes::holding(&log_index_of(&places.db), &READERS, false);

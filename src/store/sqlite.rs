@@ -56,6 +56,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use connection::MOST_LOG;
 pub(crate) use health::{Health, is_trustworthy, log_index_of, log_of};
 pub use plans::hot_statements;
 pub use schema::SCHEMA_VERSION;
@@ -141,8 +142,8 @@ impl SqliteStore {
         Ok(Self {
             root,
             writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake).bounding(
-                log_of(&path),
-                connection::MOST_LOG,
+                path.clone(),
+                MOST_LOG,
                 writer::log::LOOK,
             ),
             readers,

@@ -137,7 +137,7 @@ fn a_large_log_is_told_with_who_keeps_it_from_shrinking() {
     let child = Child::start(&world, Deed::Read);
     let conn = world.sql();
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0").unwrap();
-    conn.execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(70000000))").unwrap();
+    conn.execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(140000000))").unwrap();
     world.examine().only("wal", Verdict::Warn, &["MiB", &format!("process {}", child.pid())]);
     drop(child);
     world.examine().only("wal", Verdict::Warn, &["nobody is seen reading"]);

@@ -15,8 +15,17 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// What is kept of a log that is begun anew, and what one may grow to before that is
-/// forced: two checkpoints' worth, in bytes.
-pub(super) const MOST_LOG: u64 = 64 << 20;
+/// forced: two of the largest checkpoints' worth, in bytes.
+pub(crate) const MOST_LOG: u64 = 128 << 20;
+
+/// After how many pages in the log they are brought into the database, at least and at
+/// most; in between as many as the database has (`writer/log.rs` sees to that).
+///
+/// A job touches about ten pages. The fewer checkpoints, the more often a page is
+/// written once where it would be written several times: keys of jobs are hashes, so
+/// among many that wait each is on a page of its own. But a log that is larger than
+/// the database gains nothing.
+pub(super) const CHECKPOINT_AFTER: std::ops::RangeInclusive<u64> = 8_000..=16_000;
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,10 +77,8 @@ pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
     expect_pragma(conn, "journal_size_limit", &most, &most)?;
     // Savepoints keep what they may have to undo in memory, not in temporary files.
     expect_pragma(conn, "temp_store", "MEMORY", "2")?;
-    // A job touches about ten pages. Checkpoints every 32 MiB instead of every 4
-    // write a page once where they would write it several times: keys of jobs that
-    // wait are hashes, so each is on a page of its own among thousands.
-    expect_pragma(conn, "wal_autocheckpoint", "8000", "8000")?;
+    let pages = CHECKPOINT_AFTER.start().to_string();
+    expect_pragma(conn, "wal_autocheckpoint", &pages, &pages)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql_error)?;
     Ok(())
 }

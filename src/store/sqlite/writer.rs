@@ -100,8 +100,8 @@ impl Writer {
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
     /// many bytes, and looked at so often.
-    pub(super) fn bounding(self, log: PathBuf, limit: u64, look: Duration) -> Self {
-        Self { log: Some(Mutex::new(LogBound::new(log, limit, look))), ..self }
+    pub(super) fn bounding(self, database: PathBuf, limit: u64, look: Duration) -> Self {
+        Self { log: Some(Mutex::new(LogBound::new(database, limit, look))), ..self }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -345,7 +345,15 @@ impl Writer {
     }
 
     fn log_is_long(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| lock(log).is_due(Instant::now()))
+        let Some(log) = &self.log else { return false };
+        let (mut log, now) = (lock(log), Instant::now());
+        if !log.is_time(now) {
+            return false;
+        }
+        if let Some(conn) = &*lock(&self.seat) {
+            log.space_checkpoints(conn);
+        }
+        log.is_long(now)
     }
 
     fn shorten_log(&self) {

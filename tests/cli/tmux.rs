@@ -96,7 +96,13 @@ impl<'s> Tmux<'s> {
 
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
-        self.wait_until(text, |screen| screen.contains(text))
+        self.wait_for_all(&[text])
+    }
+
+    /// Together: a screen may be seen while it is being drawn.
+    #[track_caller]
+    pub fn wait_for_all(&self, texts: &[&str]) -> String {
+        self.wait_until(&format!("{texts:?}"), |screen| texts.iter().all(|text| screen.contains(text)))
     }
 
     #[track_caller]
@@ -109,8 +115,8 @@ impl<'s> Tmux<'s> {
     pub fn modes(&self) -> String {
         let kept = self.scratch.path().join(".jobq/modes");
         let _ = std::fs::remove_file(&kept);
-        self.line("clear; stty -a > .jobq/modes; echo modes are kept");
-        self.wait_for_line("modes are kept");
+        self.line("stty -a > .jobq/modes.new; mv .jobq/modes.new .jobq/modes");
+        self.wait_until("the modes", |_| kept.exists());
         std::fs::read_to_string(kept).unwrap()
     }
 }

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, BufWriter, Stdout, stdout};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, ours until this is dropped.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    // Buffered, so that a change goes in one piece: over a slow line nothing flickers.
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     // Last, so that the cursor is shown again after everything else.
     _taken: Taken,
 }
@@ -27,7 +28,7 @@ pub(super) struct Screen {
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         let taken = Taken::take()?;
-        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout())))?;
         Ok(Self { terminal, _taken: taken })
     }
 

@@ -9,6 +9,7 @@ need() {
 # Debian packages that tests use, by the program each brings: installed if that can be done here, or named.
 packages=()
 command -v strace >/dev/null || packages+=(strace)
+command -v tmux >/dev/null || packages+=(tmux)
 # Power cuts need root; without it they are skipped, loudly.
 if [ "$(id -u)" = 0 ]; then
     command -v mkfs.xfs >/dev/null || packages+=(xfsprogs)
@@ -20,7 +21,7 @@ if [ ${#packages[@]} -gt 0 ]; then
         echo "installing: ${packages[*]}"
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
     else
-        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes and AWS are tested with it)" >&2
+        echo "missing: ${packages[*]} (as root: apt-get install ${packages[*]}; crashes, AWS and terminals are tested with it)" >&2
         exit 1
     fi
 fi

@@ -9,6 +9,19 @@ use super::harness::Scratch;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where there is no screen to be looked at.
+#[track_caller]
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// A server of its own with one window, gone when this is dropped.
 pub struct Tmux<'s> {
     scratch: &'s Scratch,
@@ -90,7 +103,7 @@ impl<'s> Tmux<'s> {
                 return screen;
             }
             assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}:\n{screen}");
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(PAUSE);
         }
     }
 

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::harness::Scratch;
-use super::tmux::Tmux;
+use super::tmux::{Tmux, wait_until};
 
 /// A program that handles jobs of this type here.
 fn handler(q: &Scratch, job_type: &str, script: &str) {
@@ -165,6 +165,22 @@ fn signals_end_it_and_the_terminal_is_as_before() {
         tmux.wait_for_line("ended with 0");
         assert_given_back(&tmux, &modes);
     }
+}
+
+/// Not by a panic: there is nobody left to be told, and trying would be one.
+#[test]
+fn it_ends_when_its_terminal_goes_away() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    // Ours survives the terminal, to tell how it was.
+    tmux.line("trap '' HUP; jobq top; echo $? > .jobq/code.new; mv .jobq/code.new .jobq/code");
+    tmux.wait_for(FAILURE);
+    let code = q.path().join(".jobq/code");
+    assert!(!code.exists());
+    drop(tmux);
+    wait_until("its end", || code.exists());
+    let code = std::fs::read_to_string(code).unwrap();
+    assert!(["0", "5"].contains(&code.trim()), "{code}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod tests;
 
 use std::io::{self, BufWriter, Stdout, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,8 +21,9 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The terminal, ours until this is dropped.
 pub(super) struct Screen {
     // Buffered, so that a change goes in one piece: over a slow line nothing flickers.
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    // Last, so that the cursor is shown again after everything else.
+    // Never dropped: it would show the cursor by itself, and where the terminal is gone
+    // tell that to stderr, which is gone, too, and panic.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     _taken: Taken,
 }
 
@@ -29,7 +31,7 @@ impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         let taken = Taken::take()?;
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout())))?;
-        Ok(Self { terminal, _taken: taken })
+        Ok(Self { terminal: ManuallyDrop::new(terminal), _taken: taken })
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {

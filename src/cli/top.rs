@@ -13,7 +13,7 @@ mod view;
 
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use jobq::{Error, ErrorKind, printable};
@@ -26,6 +26,8 @@ use super::args::{Global, TopArgs};
 use super::locate::Place;
 use super::{Answer, Failure, Outcome};
 
+/// What may wait while the terminal takes nothing.
+const UNHEARD: usize = 64;
 /// How long to wait for the answer to what was asked for when told to quit.
 const LAST_ANSWER: Duration = Duration::from_secs(5);
 
@@ -37,7 +39,7 @@ pub(super) fn run(args: &TopArgs, global: &Global) -> Outcome {
     let root = printable(&queue.root().to_string_lossy());
     let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
 
-    let (tell, happened) = channel();
+    let (tell, happened) = sync_channel(UNHEARD);
     end_by_signals(tell.clone())?;
     let screen = Screen::enter().map_err(no_terminal)?;
     read_keys(tell.clone());
@@ -88,7 +90,8 @@ fn show(mut model: Model, mut screen: Screen, happened: &Receiver<Happened>, ask
                 Some(Todo::Redraw) => screen.forget()?,
                 Some(Todo::Quit) => {
                     drop(screen);
-                    return last_answer(&model, happened);
+                    wait_for_answers(model.unanswered, happened);
+                    return Ok(Answer::Yes);
                 }
             }
         }
@@ -96,23 +99,23 @@ fn show(mut model: Model, mut screen: Screen, happened: &Receiver<Happened>, ask
 }
 
 /// What was asked for is not left half-way.
-fn last_answer(model: &Model, happened: &Receiver<Happened>) -> Outcome {
+fn wait_for_answers(mut unanswered: usize, happened: &Receiver<Happened>) {
     let until = Instant::now() + LAST_ANSWER;
-    while model.acting {
+    while unanswered > 0 {
         match happened.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Happened::Acted(_)) | Err(_) => break,
+            Ok(Happened::Acted(_)) => unanswered -= 1,
             Ok(_) => {}
+            Err(_) => return,
         }
     }
-    Ok(Answer::Yes)
 }
 
-/// The first signal is an event like any other. One that finds it not heard (a
-/// terminal that takes nothing blocks who writes to it) ends the process.
-fn end_by_signals(tell: Sender<Happened>) -> Result<(), Error> {
+/// The first signal is an event like any other. One that is not heard (a terminal
+/// that takes nothing blocks who writes to it) ends the process, and so does a second.
+fn end_by_signals(tell: SyncSender<Happened>) -> Result<(), Error> {
     let told = AtomicBool::new(false);
     let on_signal = move || {
-        if told.swap(true, Ordering::SeqCst) || tell.send(Happened::ToldToQuit).is_err() {
+        if told.swap(true, Ordering::SeqCst) || tell.try_send(Happened::ToldToQuit).is_err() {
             terminal::restore();
             std::process::exit(0);
         }
@@ -123,7 +126,7 @@ fn end_by_signals(tell: Sender<Happened>) -> Result<(), Error> {
 
 /// Reading blocks for as long as nobody types, so it has a thread, which ends with
 /// the process.
-fn read_keys(tell: Sender<Happened>) {
+fn read_keys(tell: SyncSender<Happened>) {
     std::thread::spawn(move || {
         let gone = Gone(tell);
         loop {
@@ -142,7 +145,7 @@ fn read_keys(tell: Sender<Happened>) {
 }
 
 /// A thread that ends by a panic must not leave a screen on which nothing moves.
-struct Gone(Sender<Happened>);
+struct Gone(SyncSender<Happened>);
 
 impl Drop for Gone {
     fn drop(&mut self) {

@@ -9,6 +9,19 @@ use super::harness::Scratch;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where there is no screen to be looked at.
+#[track_caller]
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// A server of its own with one window, gone when this is dropped.
 pub struct Tmux<'s> {
     scratch: &'s Scratch,
@@ -90,13 +103,19 @@ impl<'s> Tmux<'s> {
                 return screen;
             }
             assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}:\n{screen}");
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(PAUSE);
         }
     }
 
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
-        self.wait_until(text, |screen| screen.contains(text))
+        self.wait_for_all(&[text])
+    }
+
+    /// Together: a screen may be seen while it is being drawn.
+    #[track_caller]
+    pub fn wait_for_all(&self, texts: &[&str]) -> String {
+        self.wait_until(&format!("{texts:?}"), |screen| texts.iter().all(|text| screen.contains(text)))
     }
 
     #[track_caller]
@@ -109,8 +128,8 @@ impl<'s> Tmux<'s> {
     pub fn modes(&self) -> String {
         let kept = self.scratch.path().join(".jobq/modes");
         let _ = std::fs::remove_file(&kept);
-        self.line("clear; stty -a > .jobq/modes; echo modes are kept");
-        self.wait_for_line("modes are kept");
+        self.line("stty -a > .jobq/modes.new; mv .jobq/modes.new .jobq/modes");
+        self.wait_until("the modes", |_| kept.exists());
         std::fs::read_to_string(kept).unwrap()
     }
 }

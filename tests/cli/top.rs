@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::harness::Scratch;
-use super::tmux::Tmux;
+use super::tmux::{Tmux, wait_until};
 
 /// A program that handles jobs of this type here.
 fn handler(q: &Scratch, job_type: &str, script: &str) {
@@ -57,10 +57,11 @@ fn selected(screen: &str) -> &str {
 fn assert_given_back(tmux: &Tmux<'_>, modes_before: &str) {
     assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "0 1", "the screen of before, with a cursor");
     assert_eq!(tmux.modes(), modes_before);
-    tmux.line("clear");
-    tmux.line("echo what is typed is seen");
-    let screen = tmux.wait_for_line("what is typed is seen");
-    assert!(screen.contains("ready> echo what is typed"), "{screen}");
+    tmux.line("clear; true");
+    tmux.wait_until("an empty screen", |screen| !screen.contains("true"));
+    tmux.line("echo typed and $((40 + 2))");
+    tmux.wait_for_line("typed and 42");
+    tmux.wait_for_line("ready> echo typed and $((40 + 2))");
 }
 
 #[test]
@@ -69,13 +70,10 @@ fn a_job_is_retried_another_cancelled_and_the_terminal_is_as_before() {
     let Some(tmux) = Tmux::start(&q, 100, 30) else { return };
     let modes = tmux.modes();
     tmux.line(&format!("jobq top{AND_TELL}"));
-    let screen = tmux.wait_for(FAILURE);
-    assert!(screen.contains("0 running  1 pending  2 failed"), "{screen}");
-    assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
-
-    // The newest failure is the first.
+    // The newest failure is the first; all of its id is there, too.
+    let screen = tmux.wait_for_all(&[FAILURE, "0 running  1 pending  2 failed", &failed]);
     assert!(selected(&screen).starts_with("> broken"), "{screen}");
-    assert!(screen.contains(&failed), "all of its id: {screen}");
+    assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
     tmux.keys(&["r"]);
     tmux.wait_for(&format!("retried {failed}: pending"));
     tmux.wait_for("2 pending  1 failed");
@@ -117,16 +115,12 @@ fn a_job_can_be_inspected_and_its_payload_changes_no_terminal() {
     tmux.line("jobq top");
     tmux.wait_for(FAILURE);
     tmux.keys(&["Enter"]);
-    let screen = tmux.wait_for("payload");
-    let first = screen.lines().next().unwrap();
-    assert!(first.contains(&failed) && first.contains("broken") && first.contains("failed"), "{screen}");
-    assert!(screen.contains("last_error"), "{screen}");
-    assert!(screen.contains("\\u001b[31;5mred") || screen.contains("\u{fffd}[31;5mred"), "{screen}");
+    let screen = tmux.wait_for_all(&[&format!("{failed}  broken  failed"), "last_error", "[31;5mred", "attempts"]);
+    assert!(screen.contains("\\u001b[31;5mred"), "as it was given: {screen}");
     assert!(!tmux.coloured_screen().contains("\u{1b}[5m"), "nothing blinks");
     assert!(!screen.contains("payload_hash"), "that is farther down: {screen}");
     tmux.keys(&["End"]);
-    let screen = tmux.wait_for("claimed");
-    assert!(screen.contains("attempt 1") && screen.contains("queued"), "its events: {screen}");
+    tmux.wait_for_all(&["queued", "claimed", "attempt 1"]);
     tmux.keys(&["Home"]);
     tmux.wait_for("last_error");
     tmux.keys(&["?"]);
@@ -144,9 +138,7 @@ fn it_fits_whatever_the_terminal_becomes() {
     let screen = tmux.wait_for(FAILURE);
     assert!(!screen.contains("CANCELLED 1H"), "{screen}");
     tmux.resize(130, 40);
-    let screen = tmux.wait_for("CANCELLED 1H");
-    let row = screen.lines().find(|line| line.starts_with("> broken")).unwrap();
-    assert!(row.contains(&failed), "there is room for all of it: {screen}");
+    tmux.wait_until("room for the id", |screen| selected(screen).contains(&failed) && screen.contains("CANCELLED 1H"));
     tmux.resize(30, 6);
     tmux.wait_until("a small screen", |screen| screen.contains("q quit") && selected(screen).starts_with("> broken"));
     tmux.resize(2, 2);
@@ -175,6 +167,22 @@ fn signals_end_it_and_the_terminal_is_as_before() {
     }
 }
 
+/// Not by a panic: there is nobody left to be told, and trying would be one.
+#[test]
+fn it_ends_when_its_terminal_goes_away() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    // Ours survives the terminal, to tell how it was.
+    tmux.line("trap '' HUP; jobq top; echo $? > .jobq/code.new; mv .jobq/code.new .jobq/code");
+    tmux.wait_for(FAILURE);
+    let code = q.path().join(".jobq/code");
+    assert!(!code.exists());
+    drop(tmux);
+    wait_until("its end", || code.exists());
+    let code = std::fs::read_to_string(code).unwrap();
+    assert!(["0", "5"].contains(&code.trim()), "{code}");
+}
+
 #[test]
 fn trouble_is_shown_and_goes_when_it_is_over() {
     let Jobs { q, .. } = jobs();
@@ -183,8 +191,8 @@ fn trouble_is_shown_and_goes_when_it_is_over() {
     tmux.wait_for(FAILURE);
     let (here, away) = (q.path().join(".jobq"), q.path().join("away"));
     std::fs::rename(&here, &away).unwrap();
-    let screen = tmux.wait_for("cannot read the queue");
-    assert!(screen.contains(FAILURE), "what was known stays: {screen}");
+    // What was known stays.
+    tmux.wait_for_all(&["cannot read the queue", FAILURE]);
     std::fs::rename(&away, &here).unwrap();
     tmux.wait_until("no trouble", |screen| !screen.contains("cannot read") && screen.contains(FAILURE));
     tmux.keys(&["q"]);
@@ -214,19 +222,23 @@ fn running_jobs_are_shown_with_their_progress_and_what_ends_is_counted() {
     tmux.wait_for("0 running  1 pending");
     let worker = q.command(&["worker"]).stdout(Stdio::null()).spawn().unwrap();
     let _worker = Worker(worker);
-    let screen = tmux.wait_for("page two");
-    assert!(selected(&screen).contains("████░░░░░░  40% page two"), "{screen}");
-    assert!(screen.contains("1 running  0 pending") && screen.contains("0.0 jobs/s (0/min)"), "{screen}");
+    tmux.wait_for_all(&["████░░░░░░  40% page two", "1 running  0 pending", "0.0 jobs/s (0/min)"]);
     std::io::Write::write_all(&mut File::create(q.path().join("go")).unwrap(), b"go\n").unwrap();
-    let screen = tmux.wait_for("0.1 jobs/s (1/min)");
-    assert!(screen.contains("nothing is running"), "{screen}");
+    tmux.wait_for_all(&["(1/min)", "nothing is running"]);
 }
 
-/// Nothing is written, not even by opening it.
+/// Nothing is written, not even by opening it: who changes something tidies up
+/// after the dead, who looks does not.
 #[test]
 fn looking_changes_nothing() {
-    let Jobs { q, .. } = jobs();
+    let Jobs { q, pending, .. } = jobs();
     let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    let worker = Worker(q.command(&["worker"]).stdout(Stdio::null()).spawn().unwrap());
+    q.enqueue(&["create_file", r#"{"path":"a.txt","content":"a"}"#, "--wait"]);
+    drop(worker);
+    let left = || std::fs::read_dir(q.path().join(".jobq/owners")).unwrap().count();
+    assert_ne!(left(), 0, "a worker that is killed leaves its lock");
+    let before_looking = left();
     let sql = q.sql();
     let version = || sql.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0)).unwrap();
     let before = version();
@@ -236,7 +248,9 @@ fn looking_changes_nothing() {
     tmux.wait_for("last_error");
     tmux.keys(&["q", "q"]);
     tmux.wait_for_line("ended with 0");
-    assert_eq!(version(), before);
+    assert_eq!((version(), left()), (before, before_looking));
+    q.ok(&["cancel", &pending]);
+    assert!(version() != before && left() < before_looking, "that would have been seen");
 }
 
 #[test]
@@ -245,7 +259,7 @@ fn colours_are_for_those_who_want_them() {
     for (setting, red) in [("", true), ("NO_COLOR=1 ", false)] {
         let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
         tmux.line(&format!("{setting}jobq top"));
-        tmux.wait_for(FAILURE);
+        tmux.wait_for_all(&[FAILURE, "q quit"]);
         let screen = tmux.coloured_screen();
         assert_eq!(screen.contains("\u{1b}[31m") || screen.contains("\u{1b}[38;5;1m"), red, "{screen:?}");
     }

@@ -1,13 +1,13 @@
 //! The thread that reads the queue and does what was asked for, so that keys are
 //! heard while the database is slow.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use jobq::store::CancelOutcome;
 use jobq::{Error, ErrorKind, Queue, Result, Status};
 
-use super::model::{Happened, Looked, Notice, Request};
+use super::model::{Happened, Notice, Request, Seen};
 use super::page::Detail;
 use super::snapshot::Snapshot;
 use crate::cli::locate::{Place, now};
@@ -26,7 +26,7 @@ pub(super) struct Looker {
 
 impl Looker {
     /// Until nobody asks any more.
-    pub(super) fn run(mut self, requests: &Receiver<Request>, tell: &Sender<Happened>) {
+    pub(super) fn run(mut self, requests: &Receiver<Request>, tell: &SyncSender<Happened>) {
         loop {
             let begun = Instant::now();
             let looked = self.look();
@@ -49,17 +49,14 @@ impl Looker {
         }
     }
 
-    fn look(&mut self) -> Looked {
-        match self.try_look() {
-            Ok(looked) => looked,
-            Err(error) => {
-                self.queue = None;
-                Looked::Unavailable(error.to_string())
-            }
-        }
+    fn look(&mut self) -> std::result::Result<Seen, String> {
+        self.try_look().map_err(|error| {
+            self.queue = None;
+            error.to_string()
+        })
     }
 
-    fn try_look(&mut self) -> Result<Looked> {
+    fn try_look(&mut self) -> Result<Seen> {
         let queue = match self.queue.take() {
             // One that was deleted or moved away could be read for ever.
             Some(queue) if queue.database().exists() => queue,
@@ -74,7 +71,7 @@ impl Looker {
                 read => Some(read.map_err(|error| error.to_string())),
             },
         };
-        Ok(Looked::Seen { snapshot, inspected })
+        Ok(Seen { snapshot, inspected })
     }
 
     /// As the command of the same name does it, with a queue opened for it.

@@ -20,8 +20,8 @@ pub(super) enum Happened {
     Key(KeyEvent),
     /// The terminal has this size now.
     Resized(u16, u16),
-    /// The queue was looked at, with the job that is inspected if there is one.
-    Looked(Box<Looked>),
+    /// The queue was looked at, or why it could not be.
+    Looked(Box<Result<Seen, String>>),
     /// What was asked for has been done, or refused.
     Acted(Notice),
     /// A signal.
@@ -30,9 +30,10 @@ pub(super) enum Happened {
     Broken(String),
 }
 
-pub(super) enum Looked {
-    Seen { snapshot: Snapshot, inspected: Option<Result<Detail, String>> },
-    Unavailable(String),
+pub(super) struct Seen {
+    pub(super) snapshot: Snapshot,
+    /// The job on the page, if there is one.
+    pub(super) inspected: Option<Result<Detail, String>>,
 }
 
 /// What is to be done about it.
@@ -74,8 +75,8 @@ pub(super) struct Model {
     /// The job that is cancelled after a yes.
     pub(super) confirm: Option<Row>,
     pub(super) notice: Option<Notice>,
-    /// What was asked for has not been answered yet.
-    pub(super) acting: bool,
+    /// What was asked for and has not been answered yet.
+    pub(super) unanswered: usize,
 }
 
 impl Model {
@@ -90,7 +91,7 @@ impl Model {
             page: None,
             confirm: None,
             notice: None,
-            acting: false,
+            unanswered: 0,
         }
     }
 
@@ -108,7 +109,7 @@ impl Model {
             }
             Happened::Looked(looked) => self.looked(*looked),
             Happened::Acted(notice) => {
-                self.acting = false;
+                self.unanswered = self.unanswered.saturating_sub(1);
                 self.notice = Some(notice);
             }
             Happened::ToldToQuit | Happened::Broken(_) => return Some(Todo::Quit),
@@ -116,13 +117,13 @@ impl Model {
         None
     }
 
-    fn looked(&mut self, looked: Looked) {
-        let (snapshot, inspected) = match looked {
-            Looked::Unavailable(why) => {
+    fn looked(&mut self, looked: Result<Seen, String>) {
+        let Seen { snapshot, inspected } = match looked {
+            Ok(seen) => seen,
+            Err(why) => {
                 self.unavailable = Some(why);
                 return;
             }
-            Looked::Seen { snapshot, inspected } => (snapshot, inspected),
         };
         self.unavailable = None;
         self.notice.take_if(|notice| !notice.refused && snapshot.at - notice.at > NEWS);
@@ -144,7 +145,8 @@ impl Model {
             };
         }
         if let Some(row) = self.confirm.take() {
-            return if matches!(key.code, KeyCode::Char('y' | 'Y')) { self.ask(Request::Cancel(row.id)) } else { None };
+            let yes = matches!(key.code, KeyCode::Char('y' | 'Y'));
+            return yes.then(|| self.ask(Request::Cancel(row.id)));
         }
         self.notice = None;
         if self.page.is_some() { self.key_on_page(key.code) } else { self.key_on_lists(key.code) }
@@ -211,16 +213,16 @@ impl Model {
 
     fn retry(&mut self) -> Option<Todo> {
         let id = self.subject()?.id.clone();
-        self.ask(Request::Retry(id))
+        Some(self.ask(Request::Retry(id)))
     }
 
-    fn ask(&mut self, request: Request) -> Option<Todo> {
-        self.acting = true;
-        Some(Todo::Ask(request))
+    fn ask(&mut self, request: Request) -> Todo {
+        self.unanswered += 1;
+        Todo::Ask(request)
     }
 
-    /// Lines of a page that are to be seen: all but its title and the keys.
     fn page_lines(&self) -> usize {
-        usize::from(self.size.1).saturating_sub(2)
+        let (above, below) = Page::edges(self.size.1);
+        usize::from(self.size.1 - above - below)
     }
 }

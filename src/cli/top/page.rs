@@ -1,5 +1,7 @@
 //! A text over the whole screen that can be scrolled: a job, or the help.
 
+use std::fmt::Write as _;
+
 use jobq::clock::rfc3339;
 use jobq::{Event, EventQuery, Queue, Result, printable};
 use ratatui::text::{Line, Span};
@@ -59,7 +61,7 @@ fn cut(text: &mut String) {
     if text.len() > MOST_TEXT {
         let more = text.len() - MOST_TEXT;
         text.truncate((0..=MOST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
-        text.push_str(&format!(" … and some {} KiB more: `jobq show` has all of it", more.div_ceil(1024)));
+        let _ = write!(text, " … and some {} KiB more: `jobq show` has all of it", more.div_ceil(1024));
     }
 }
 
@@ -102,6 +104,12 @@ impl Page {
             }
             (_, Some(Ok(detail))) => job(detail, width, colours),
         };
+    }
+
+    /// Lines above and below what is scrolled, on a screen of this height: the title,
+    /// and what is said with the keys.
+    pub(super) fn edges(height: u16) -> (u16, u16) {
+        (u16::from(height >= 4), height.saturating_sub(1).min(2))
     }
 
     /// By lines, `height` of which are to be seen at once.

@@ -4,7 +4,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, BufWriter, Stdout, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,16 +20,18 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, ours until this is dropped.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
-    // Last, so that the cursor is shown again after everything else.
+    // Buffered, so that a change goes in one piece: over a slow line nothing flickers.
+    // Never dropped: it would show the cursor by itself, and where the terminal is gone
+    // tell that to stderr, which is gone, too, and panic.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     _taken: Taken,
 }
 
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
         let taken = Taken::take()?;
-        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        Ok(Self { terminal, _taken: taken })
+        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout())))?;
+        Ok(Self { terminal: ManuallyDrop::new(terminal), _taken: taken })
     }
 
     pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {

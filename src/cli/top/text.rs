@@ -18,7 +18,8 @@ pub(super) fn shorten(text: &str, room: usize) -> String {
     short
 }
 
-/// In lines of at most this width; each has at least one character.
+/// In lines of at most this width, broken after a space if one is near; each has at
+/// least one character.
 pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut left = text;
@@ -26,6 +27,10 @@ pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
         let mut line = take(left, room);
         if line.is_empty() {
             line = &left[..left.chars().next().map_or(0, char::len_utf8)];
+        } else if line.len() < left.len()
+            && let Some(space) = line.rfind(' ').filter(|at| *at > line.len() / 2)
+        {
+            line = &line[..=space];
         }
         lines.push(line.to_owned());
         left = &left[line.len()..];
@@ -61,6 +66,8 @@ mod tests {
     fn lines_have_all_of_the_text() {
         assert_eq!(wrap("abcde", 2), ["ab", "cd", "e"]);
         assert_eq!(wrap("", 2), [""]);
+        assert_eq!(wrap("one two three", 8), ["one two ", "three"]);
+        assert_eq!(wrap("a very-long-word", 8), ["a very-l", "ong-word"]);
         assert_eq!(wrap("日本", 1), ["日", "本"], "what does not fit stands alone");
         assert_eq!(wrap("日本", 3), ["日", "本"]);
     }

@@ -25,25 +25,30 @@ use crate::cli::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, status_style};
 
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
-    // From the top: what it is; from the bottom: the keys, and what was said.
-    let heads = match area.height {
+    match &model.page {
+        Some(page) => draw_page(model, page, frame, area),
+        None => draw_lists(model, frame, area),
+    }
+}
+
+/// From the top: what it is; from the bottom: the keys, and what there is to say.
+fn draw_lists(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let above = match area.height {
         0..4 => 0,
         4..8 => 1,
         _ => 2,
     };
-    let feet = area.height.saturating_sub(1).min(2);
-    let body = Rect { y: area.y + heads, height: area.height - heads - feet, ..area };
-    match &model.page {
-        Some(page) => draw_page(model, page, frame, heads.min(1), feet),
-        None => {
-            let head = [title(model, area.width), totals(model, area.width)];
-            put(frame, Rect { height: heads, ..area }, head);
-            put(frame, body, lists(model, body));
-        }
-    }
-    let feet = Rect { y: area.bottom() - feet, height: feet, ..area };
-    let keys = if model.page.is_some() { PAGE_KEYS } else { LIST_KEYS };
-    put(frame, feet, [said(model, area.width), keys_line(keys, model, area.width)]);
+    let below = area.height.saturating_sub(1).min(2);
+    let body = Rect { y: area.y + above, height: area.height - above - below, ..area };
+    put(frame, Rect { height: above, ..area }, [title(model, area.width), totals(model, area.width)]);
+    put(frame, body, lists(model, body));
+    draw_foot(model, LIST_KEYS, frame, below);
+}
+
+fn draw_foot(model: &Model, keys: &[Key], frame: &mut Frame<'_>, lines: u16) {
+    let area = frame.area();
+    let foot = Rect { y: area.bottom() - lines, height: lines, ..area };
+    put(frame, foot, [said(model, area.width), keys_line(keys, model, area.width)]);
 }
 
 /// Lines from the top of an area; those below its end are left out.
@@ -53,8 +58,8 @@ fn put(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'
     }
 }
 
-fn draw_page(model: &Model, page: &Page, frame: &mut Frame<'_>, heads: u16, feet: u16) {
-    let area = frame.area();
+fn draw_page(model: &Model, page: &Page, frame: &mut Frame<'_>, area: Rect) {
+    let (above, below) = Page::edges(area.height);
     let bold = on_screen(BOLD, model.colours);
     let head = match &page.subject {
         Subject::Help => Line::styled(" jobq top: keys and columns", bold),
@@ -64,9 +69,10 @@ fn draw_page(model: &Model, page: &Page, frame: &mut Frame<'_>, heads: u16, feet
             Span::styled(row.status.as_str(), on_screen(status_style(row.status), model.colours)),
         ]),
     };
-    put(frame, Rect { height: heads, ..area }, [head]);
-    let body = Rect { y: area.y + heads, height: area.height - heads - feet, ..area };
+    put(frame, Rect { height: above, ..area }, [head]);
+    let body = Rect { y: area.y + above, height: area.height - above - below, ..area };
     put(frame, body, page.lines.iter().skip(page.scroll).cloned());
+    draw_foot(model, PAGE_KEYS, frame, below);
 }
 
 /// Types and the three lists, as many lines of each as there is room for.
@@ -114,15 +120,15 @@ fn nothing_yet(model: &Model, width: u16) -> Vec<Line<'static>> {
 
 /// What is shown, and as of when.
 fn title(model: &Model, columns: u16) -> Line<'static> {
-    let time = model.snapshot.as_ref().map(|snapshot| rfc3339(snapshot.at)).unwrap_or_default();
-    let time = time.get(11..19).map(|time| format!("{time} UTC ")).unwrap_or_default();
+    let at = model.snapshot.as_ref().map(|snapshot| rfc3339(snapshot.at)).unwrap_or_default();
+    let at = at.get(11..19).map(|clock| format!("{clock} UTC ")).unwrap_or_default();
     let name = " jobq top  ";
-    let room = usize::from(columns).saturating_sub(width(name) + width(&time) + 1);
-    let root = shorten(&model.root, room);
-    let gap = room.saturating_sub(width(&root)) + 1;
-    let mut spans = vec![Span::styled(name, on_screen(BOLD, model.colours)), Span::raw(root)];
+    let room = usize::from(columns).saturating_sub(width(name) + width(&at) + 1);
+    let place = shorten(&model.root, room);
+    let gap = room.saturating_sub(width(&place)) + 1;
+    let mut spans = vec![Span::styled(name, on_screen(BOLD, model.colours)), Span::raw(place)];
     if room > 0 {
-        spans.push(Span::styled(format!("{:gap$}{time}", ""), on_screen(DIM, model.colours)));
+        spans.push(Span::styled(format!("{:gap$}{at}", ""), on_screen(DIM, model.colours)));
     }
     Line::from(spans)
 }
@@ -176,7 +182,7 @@ fn said(model: &Model, columns: u16) -> Line<'static> {
         (format!("cancel the {what}{} {}? y/N", row.job_type, printable(&row.id)), YELLOW)
     } else if let Some(notice) = &model.notice {
         (notice.text.clone(), if notice.refused { RED } else { GREEN })
-    } else if model.acting {
+    } else if model.unanswered > 0 {
         ("working …".to_owned(), CYAN)
     } else if let Some(why) = &model.unavailable {
         (format!("cannot read the queue: {why}"), RED)

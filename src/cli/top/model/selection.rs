@@ -4,7 +4,7 @@ use ratatui::crossterm::event::KeyCode;
 
 use crate::cli::top::snapshot::{Row, Snapshot};
 
-/// How far PgUp and PgDn go.
+/// How far the keys for a page go.
 const PAGE: usize = 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

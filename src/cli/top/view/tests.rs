@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 
 use super::*;
-use crate::cli::top::model::{Happened, Looked, Notice, Request, Todo};
+use crate::cli::top::model::{Happened, Notice, Request, Seen, Todo};
 use crate::cli::top::snapshot::{Row, TypeCounts};
 
 fn row(id: &str, job_type: &str, status: Status, note: &str) -> Row {
@@ -57,7 +57,7 @@ fn snapshot() -> Snapshot {
 }
 
 fn looked(snapshot: Snapshot) -> Happened {
-    Happened::Looked(Box::new(Looked::Seen { snapshot, inspected: None }))
+    Happened::Looked(Box::new(Ok(Seen { snapshot, inspected: None })))
 }
 
 fn model(size: (u16, u16)) -> Model {
@@ -161,7 +161,7 @@ fn any_size_can_be_drawn() {
         press(&mut model, KeyCode::Esc);
         model.update(looked(many.clone()));
         screen(&model);
-        model.update(Happened::Looked(Box::new(Looked::Unavailable("gone".to_owned()))));
+        model.update(Happened::Looked(Box::new(Err("gone".to_owned()))));
         for code in [KeyCode::Char('?'), KeyCode::End, KeyCode::Esc, KeyCode::Enter] {
             press(&mut model, code);
             screen(&model);
@@ -169,6 +169,17 @@ fn any_size_can_be_drawn() {
         model.update(looked(Snapshot::default()));
         press(&mut model, KeyCode::Esc);
         screen(&model);
+    }
+}
+
+#[test]
+fn the_last_line_of_a_page_can_be_scrolled_to() {
+    for height in 1..30 {
+        let mut model = model((60, height));
+        press(&mut model, KeyCode::Char('?'));
+        press(&mut model, KeyCode::End);
+        let shown = lines(&model);
+        assert!(shown.iter().any(|line| line == " Looking changes nothing."), "{height}: {shown:?}");
     }
 }
 
@@ -225,7 +236,7 @@ fn a_question_trouble_and_answers_are_told() {
     model.update(looked(snapshot()));
     assert_eq!(said(&model), " job X cannot be cancelled", "a refusal stays until a key is pressed");
     press(&mut model, KeyCode::Down);
-    model.update(Happened::Looked(Box::new(Looked::Unavailable("the disk is on fire".to_owned()))));
+    model.update(Happened::Looked(Box::new(Err("the disk is on fire".to_owned()))));
     assert_eq!(said(&model), " cannot read the queue: the disk is on fire");
     assert!(lines(&model)[9].starts_with("> resize"), "what was known is still there");
 }

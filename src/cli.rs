@@ -23,6 +23,7 @@ mod reconcile;
 mod retry;
 mod show;
 mod stats;
+mod table;
 mod watch;
 mod worker;
 
@@ -32,7 +33,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use jobq::{ErrorKind, Supervisor};
 
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, Global};
+use self::config::{How, Source};
 use self::locate::Place;
 use self::output::Output;
 
@@ -70,8 +72,8 @@ pub(crate) type Outcome = Result<Answer, Failure>;
 
 pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
-    init_logging(&cli);
-    let mut output = Output::new(cli.global.json);
+    init_logging(&cli.global);
+    let mut output = Output::new(cli.global.json, cli.global.quiet);
     let code = match run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
         Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
         Ok(Answer::No) => 1,
@@ -105,6 +107,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Prune(args) => prune::run(args, &place()?, out),
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         Command::Handlers(args) => handlers::run(args, &place()?, out),
+        Command::Config => config::run(&cli.global, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man => man::run(out),
     }
@@ -126,17 +129,27 @@ fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
-/// Warnings and logs go to stderr; `-v` says more, `-q` less, `JOBQ_LOG` exactly.
-fn init_logging(cli: &Cli) {
+/// What is logged: `-v` says more and `-q` less; without either, `JOBQ_LOG` says it
+/// exactly.
+pub(crate) fn log_level(global: &Global) -> (String, How) {
+    let of_flag = |level: &str, flag| (level.to_owned(), (Source::Flag, Some(flag)));
+    match (global.quiet, global.verbose) {
+        (true, _) => return of_flag("error", "-q"),
+        (_, 0) => {}
+        (_, 1) => return of_flag("info", "-v"),
+        (_, 2) => return of_flag("debug", "-vv"),
+        _ => return of_flag("trace", "-vvv"),
+    }
+    match std::env::var("JOBQ_LOG") {
+        Ok(level) if !level.is_empty() => (level, (Source::Env, Some("JOBQ_LOG"))),
+        _ => ("warn".to_owned(), (Source::Default, None)),
+    }
+}
+
+/// Warnings and logs go to stderr.
+fn init_logging(global: &Global) {
     use tracing_subscriber::EnvFilter;
-    let default = match (cli.global.quiet, cli.global.verbose) {
-        (true, _) => "error",
-        (_, 0) => "warn",
-        (_, 1) => "info",
-        (_, 2) => "debug",
-        _ => "trace",
-    };
-    let filter = EnvFilter::try_from_env("JOBQ_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let filter = EnvFilter::try_new(log_level(global).0).unwrap_or_else(|_| EnvFilter::new("warn"));
     // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the
     // SDK's has what a `credential_process` has printed. Who wants that has to name the crate.
     let discreet =

@@ -14,18 +14,7 @@ use super::{Answer, Outcome};
 pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &Output, quiet: bool) -> Outcome {
     let registry = place.registry()?;
     let queue = Arc::new(place.open_as_it_is()?);
-    let options = WorkerOptions {
-        concurrency: args.concurrency,
-        types: args.types.clone(),
-        drain: args.drain,
-        poll_interval: args.poll_interval,
-        lease: args.lease,
-        grace: args.grace,
-        reconcile: !args.no_reconcile && place.config.reconcile_at_start,
-        retention: place.config.retention.clone(),
-        supervisor: Some(supervisor),
-        limits: place.config.limits(),
-    };
+    let options = WorkerOptions { supervisor: Some(supervisor), ..place.config.worker_options(args) };
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = (args.drain && people && !quiet && std::io::stderr().is_terminal()).then(|| total(&queue)).transpose()?;
     let lifecycle = Arc::new(Lifecycle::new(people, quiet, bar));

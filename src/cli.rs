@@ -11,12 +11,14 @@ mod enqueue;
 mod events;
 mod extract;
 mod handlers;
+mod ids;
 mod init;
 mod lifecycle;
 mod list;
 mod locate;
 mod man;
 mod output;
+mod progress;
 mod prune;
 mod reclaim;
 mod reconcile;
@@ -81,6 +83,9 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
         Err(Failure::Queue(error)) => {
             let _ = output.flush();
             print_error(&error);
+            if let Some(next) = next_step(error.kind()) {
+                let _ = output.hint(next);
+            }
             exit_code(error.kind())
         }
     };
@@ -116,6 +121,17 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
 pub(crate) fn print_error(error: &jobq::Error) {
     let style = output::RED;
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", jobq::printable(&error.to_string()));
+}
+
+/// What to do next, where a message alone does not lead anywhere.
+fn next_step(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::Busy => Some("`jobq doctor` names the process that holds the lock"),
+        ErrorKind::ReadOnly | ErrorKind::Corrupt | ErrorKind::Io => {
+            Some("`jobq doctor` looks at the database and its place")
+        }
+        _ => None,
+    }
 }
 
 /// The contract of the exit codes; 0 and 1 are answers, not errors.

@@ -3,13 +3,17 @@
 mod cli {
     mod bad_input;
     mod commit;
+    mod config;
     mod doctor;
     mod extract;
     mod handlers;
     mod harness;
     mod jobs;
     mod places;
+    mod progress;
+    mod pty;
     mod reconcile;
+    mod screen;
     mod terminal;
     mod throttle;
     mod unavailable;

@@ -75,10 +75,7 @@ impl SyncAwsHandler {
                     match &difference {
                         None => sums.ok += 1,
                         Some(difference) if difference.in_flight.is_some() => sums.in_flight += 1,
-                        Some(difference) => {
-                            sums.findings += 1;
-                            difference.log();
-                        }
+                        Some(_) => sums.findings += 1,
                     }
                     Ok::<_, Error>(tell(difference.as_ref(), &sums))
                 },

@@ -257,3 +257,6 @@ pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
+
+#[cfg(test)]
+mod tests;

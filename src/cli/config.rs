@@ -76,7 +76,9 @@ impl Config {
     fn parse(text: &str) -> Result<Self, Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            return Err(errors.iter().take(MOST_TOLD).map(|error| not_toml(text, error)).collect());
+            let mut problems: Vec<_> = errors.iter().take(MOST_TOLD).map(|error| not_toml(text, error)).collect();
+            problems.sort_by_key(|problem| problem.line);
+            return Err(problems);
         }
         let notes = RefCell::new(Notes::default());
         let mut file = Section::new(text, table.get_ref(), &notes);

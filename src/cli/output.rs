@@ -86,7 +86,8 @@ pub(crate) fn status_style(status: Status) -> Style {
 
 /// `12s`, `3m`, `2h`, `5d`: enough to see at a glance.
 pub(crate) fn ago(now: Millis, then: Millis) -> String {
-    span(now.saturating_sub(then))
+    let millis = now.saturating_sub(then);
+    if millis < 1_000 { "0s".to_owned() } else { span(millis) }
 }
 
 pub(crate) fn span(millis: Millis) -> String {

@@ -12,7 +12,9 @@ use super::output::DIM;
 /// Between two columns.
 const GAP: usize = 2;
 /// A text that is cut keeps at least this much.
-const LEAST: usize = 8;
+const LEAST: usize = 12;
+/// And one that ends its line, this much.
+const LEAST_AT_END: usize = 16;
 
 /// A word in a table.
 #[derive(Clone)]
@@ -94,11 +96,11 @@ fn fitted(mut widths: Vec<usize>, kinds: &[Kind], room: usize) -> Vec<usize> {
         }
         let texts = || (0..widths.len()).filter(|column| kinds[*column] == Kind::Text);
         // The last text is usually the longest and the least of a name; then the widest.
-        let last = texts().next_back().filter(|column| *column + 1 == widths.len() && widths[*column] > 2 * LEAST);
+        let last = texts().next_back().filter(|column| *column + 1 == widths.len() && widths[*column] > LEAST_AT_END);
         let widest = texts().max_by_key(|column| widths[*column]).filter(|column| widths[*column] > LEAST);
         match last.or(widest) {
             Some(column) => {
-                let floor = if last.is_some() { 2 * LEAST } else { LEAST };
+                let floor = if last.is_some() { LEAST_AT_END } else { LEAST };
                 // One by one, so that several that are wide share what is missing.
                 let step = if last.is_some() { over } else { 1 };
                 widths[column] = widths[column].saturating_sub(step).max(floor);
@@ -181,16 +183,16 @@ mod tests {
                 assert!(line.starts_with("ID") || line.starts_with("01M7PFAG"), "{room}: {line:?}");
             }
         }
-        assert_eq!(shown(&HEAD, &jobs(), Some(46))[1], "01M7PFAGHZ  create_file      1  behind another…");
-        assert_eq!(shown(&HEAD, &jobs(), Some(30))[1], "01M7PFAGHZ  create_…      1");
-        assert_eq!(shown(&HEAD, &jobs(), Some(20))[2], "01M7PFAGJ7  发送邮件");
+        assert_eq!(shown(&HEAD, &jobs(), Some(46))[1], "01M7PFAGHZ  create_file      1  behind anothe…");
+        assert_eq!(shown(&HEAD, &jobs(), Some(40))[1], "01M7PFAGHZ  create_file      1");
+        assert_eq!(shown(&HEAD, &jobs(), Some(25))[2], "01M7PFAGJ7  发送邮件");
     }
 
     #[test]
     fn several_wide_columns_share_what_is_missing() {
         let row = vec![Cell::plain("a".repeat(40)), Cell::plain("b".repeat(40)), Cell::number(1, Style::new())];
         let line = &shown(&["A", "B", "N"], &[row], Some(50))[1];
-        assert_eq!((line.width(), line.matches('a').count(), line.matches('b').count()), (50, 21, 22), "{line}");
+        assert_eq!((line.width(), line.matches('a').count(), line.matches('b').count()), (50, 22, 21), "{line}");
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! `jobq config`: what holds here and where it comes from, or all that is wrong
 //! with the file.
 
-use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
-use jobq::Queue;
+use anstyle::Style;
+use jobq::{Queue, printable};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::effective::{Setting, Source};
 use super::{Config, file_beside};
 use crate::cli::args::Global;
 use crate::cli::locate::{self, Place};
-use crate::cli::output::{CYAN, Cell, DIM, GREEN, Output, YELLOW};
+use crate::cli::output::{CYAN, DIM, GREEN, Output, YELLOW};
 use crate::cli::{Answer, Outcome, print_error};
 
 pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
@@ -23,11 +25,11 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
         }
     };
     let file = file_beside(&db).filter(|file| file.exists());
-    let mut settings = vec![given("db", std::path::absolute(&db).unwrap_or(db.clone()).to_string_lossy(), how)];
+    let mut settings = vec![given("db", whole(&db), how)];
     let place = Place { db, config, root: None };
     let root = root(global, &place);
     settings.extend(root.as_ref().ok().map(|(root, how)| given("root", root, *how)));
-    settings.push(given("config", file.map(|file| file.to_string_lossy().into_owned()), (Source::Default, None)));
+    settings.push(given("config", file.map(|file| whole(&file)), (Source::Default, None)));
     let (level, how) = crate::cli::log_level(global);
     settings.push(given("log", level, how));
     let (colour, how) = colour();
@@ -45,25 +47,29 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
 /// put it on record.
 fn root(global: &Global, place: &Place) -> jobq::Result<(String, How)> {
     let queue = place.open_as_it_is()?;
-    let text = |root: &std::path::Path| root.to_string_lossy().into_owned();
     let on_record = queue.root() != home(&queue);
     let Some(named) = &global.root else {
         let how = if on_record { Source::Database } else { Source::Default };
-        return Ok((text(queue.root()), (how, None)));
+        return Ok((whole(queue.root()), (how, None)));
     };
     if on_record {
         // Only what is on record already is accepted.
         let named = Place { root: Some(named.clone()), db: place.db.clone(), config: Config::default() };
-        return Ok((text(named.open_as_it_is()?.root()), (Source::Flag, Some("--root"))));
+        return Ok((whole(named.open_as_it_is()?.root()), (Source::Flag, Some("--root"))));
     }
-    Ok((text(&std::path::absolute(named).unwrap_or(named.clone())), (Source::Flag, Some("--root"))))
+    Ok((whole(named), (Source::Flag, Some("--root"))))
 }
 
 /// The root of a queue of which none is on record.
-fn home(queue: &Queue) -> std::path::PathBuf {
+fn home(queue: &Queue) -> PathBuf {
     let folder = queue.database().parent().unwrap_or(queue.database());
     let inside = folder.file_name() == Some(".jobq".as_ref());
     folder.parent().filter(|_| inside).unwrap_or(folder).to_owned()
+}
+
+/// A path that means the same wherever it is read.
+fn whole(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 
 /// Where something comes from, and the flag or variable if it is one.
@@ -92,28 +98,44 @@ fn print(settings: &[Setting], out: &mut Output) -> std::io::Result<()> {
     if out.json {
         return settings.iter().try_for_each(|setting| out.json(setting));
     }
-    let rows: Vec<Vec<Cell>> = settings.iter().map(row).collect();
-    out.table(&["SETTING", "FROM", "VALUE"], &rows)?;
-    if std::io::stdout().is_terminal() {
-        out.line(format_args!("{DIM}none: not set, so as jobq or the handler does without it{DIM:#}"))?;
+    // Not cut as in other tables: these are what is looked for.
+    let from: Vec<(String, Style)> = settings.iter().map(from).collect();
+    let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(UnicodeWidthStr::width).max().unwrap_or(0) + 2;
+    let name_width = longest(&mut settings.iter().map(|setting| setting.name.as_str()));
+    let from_width = longest(&mut from.iter().map(|(text, _)| text.as_str()));
+    out.line(format_args!("{DIM}{:name_width$}{:from_width$}VALUE{DIM:#}", "SETTING", "FROM"))?;
+    for (setting, (from, style)) in settings.iter().zip(&from) {
+        let name = printable(&setting.name);
+        // As many spaces as are missing by what is seen, which is not what is counted.
+        let (pad, gap) = (name_width - name.width(), from_width - from.width());
+        let start = format!("{name}{:pad$}{style}{from}{style:#}{:gap$}", "", "");
+        out.behind(start, name_width + from_width, &printable(&value(setting)))?;
     }
     Ok(())
 }
 
-fn row(setting: &Setting) -> Vec<Cell> {
-    let from = match (setting.source, setting.line, setting.by) {
-        (Source::File, Some(line), _) => Cell::new(format!("config.toml:{line}"), GREEN),
-        (Source::Flag, _, by) => Cell::new(by.unwrap_or("flag"), CYAN),
-        (Source::Env, _, by) => Cell::new(by.unwrap_or("env"), YELLOW),
-        (Source::Database, ..) => Cell::plain("database"),
-        _ => Cell::new("default", DIM),
-    };
-    let value = match &setting.value {
-        Value::Null => Cell::new("none", DIM),
-        Value::String(text) => Cell::plain(text),
-        Value::Array(items) if items.is_empty() => Cell::new("none", DIM),
-        Value::Object(items) if items.is_empty() => Cell::new("none", DIM),
-        other => Cell::plain(other.to_string()),
-    };
-    vec![Cell::plain(&setting.name), from, value]
+fn from(setting: &Setting) -> (String, Style) {
+    match (setting.source, setting.line, setting.by) {
+        (Source::File, Some(line), _) => (format!("config.toml:{line}"), GREEN),
+        (Source::Flag, _, by) => (by.unwrap_or("flag").to_owned(), CYAN),
+        (Source::Env, _, by) => (by.unwrap_or("env").to_owned(), YELLOW),
+        (Source::Database, ..) => ("database".to_owned(), Style::new()),
+        _ => ("default".to_owned(), DIM),
+    }
+}
+
+/// As it would be written; what is not set has no value.
+fn value(setting: &Setting) -> String {
+    match &setting.value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(items) => {
+            let items: Vec<String> = items.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+        other => other.to_string(),
+    }
 }

@@ -29,7 +29,7 @@ mod table;
 mod watch;
 mod worker;
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -74,7 +74,7 @@ pub(crate) type Outcome = Result<Answer, Failure>;
 
 pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
-    init_logging(&cli.global);
+    init_logging(&cli);
     let mut output = Output::new(cli.global.json, cli.global.quiet);
     let code = match run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
         Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
@@ -163,9 +163,15 @@ pub(crate) fn log_level(global: &Global) -> (String, How) {
 }
 
 /// Warnings and logs go to stderr.
-fn init_logging(global: &Global) {
+fn init_logging(cli: &Cli) {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_new(log_level(global).0).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let (level, (source, _)) = log_level(&cli.global);
+    let mut filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("warn"));
+    // Drift is logged for those who read logs. Who sees it as a result, on the same screen, need not see it twice.
+    let is_seen = output::for_people() && io::stderr().is_terminal() && !cli.global.json;
+    if source == Source::Default && is_seen && matches!(cli.command, Command::Reconcile(_)) {
+        filter = "jobq::reconcile::finding=error".parse().into_iter().fold(filter, EnvFilter::add_directive);
+    }
     // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the
     // SDK's has what a `credential_process` has printed. Who wants that has to name the crate.
     let discreet =

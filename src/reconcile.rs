@@ -124,6 +124,7 @@ impl Queue {
                 sums.in_flight += 1;
             } else {
                 sums.findings += 1;
+                difference.log();
             }
             if !tell(Some(&difference), sums) {
                 return Ok(false);

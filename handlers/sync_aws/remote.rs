@@ -75,7 +75,10 @@ impl SyncAwsHandler {
                     match &difference {
                         None => sums.ok += 1,
                         Some(difference) if difference.in_flight.is_some() => sums.in_flight += 1,
-                        Some(_) => sums.findings += 1,
+                        Some(difference) => {
+                            sums.findings += 1;
+                            difference.log();
+                        }
                     }
                     Ok::<_, Error>(tell(difference.as_ref(), &sums))
                 },

@@ -69,9 +69,12 @@ pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
     if let Some(data) = &event.data {
         end = format!("{end}  {}", printable(data.as_str()));
     }
-    let kind = if end.is_empty() { event.event_type.clone() } else { format!("{:<11}", event.event_type) };
+    let mut kind = if end.is_empty() { event.event_type.clone() } else { format!("{:<11}", event.event_type) };
     if let Some(room) = room {
-        end = shortened(&end, room.saturating_sub(start.width() + kind.width()).max(12));
+        let left = room.saturating_sub(start.width() + kind.width());
+        // What would be no more than a dot or two is left out.
+        end = if left < 8 { String::new() } else { shortened(&end, left) };
+        kind.truncate(if end.is_empty() { event.event_type.len() } else { kind.len() });
     }
     format!("{DIM}{start}{DIM:#}{style}{kind}{style:#}{DIM}{end}{DIM:#}")
 }

@@ -45,12 +45,10 @@ impl<'q> Ids<'q> {
     /// The ids within a sentence.
     pub(crate) fn in_text(&mut self, text: &str) -> String {
         let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        words
-            .map(|word| {
-                let id = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-                format!("{}{}", self.short(id), &word[id.len()..])
-            })
-            .collect()
+        words.fold(String::new(), |told, word| {
+            let id = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            told + &self.short(id) + &word[id.len()..]
+        })
     }
 }
 

@@ -13,11 +13,16 @@ use jobq::worker::AttemptEnd;
 use self::lines::Lines;
 
 pub(crate) struct Lifecycle {
-    people: bool,
-    colours: bool,
+    reader: Reader,
     quiet: bool,
     bar: bool,
     lines: Arc<Lines>,
+}
+
+#[derive(Clone, Copy)]
+enum Reader {
+    Program,
+    Person { colours: bool },
 }
 
 impl Lifecycle {
@@ -30,7 +35,8 @@ impl Lifecycle {
         let has_bar = bar.is_some();
         std::thread::spawn(move || ours.write(bar.as_ref()));
         let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
-        Self { people, colours, quiet, bar: has_bar, lines }
+        let reader = if people { Reader::Person { colours } } else { Reader::Program };
+        Self { reader, quiet, bar: has_bar, lines }
     }
 
     pub(crate) fn print(&self, event: &WorkerEvent) {
@@ -46,12 +52,16 @@ impl Lifecycle {
         if self.quiet {
             return;
         }
-        let line = if self.people { words::for_people(event) } else { words::for_programs(event) };
-        let Some(mut line) = line else { return };
-        if self.people && !self.colours {
-            line = anstream::adapter::strip_str(&line).to_string();
+        let line = match self.reader {
+            Reader::Program => words::for_programs(event),
+            Reader::Person { colours: true } => words::for_people(event),
+            Reader::Person { colours: false } => {
+                words::for_people(event).map(|line| anstream::adapter::strip_str(&line).to_string())
+            }
+        };
+        if let Some(line) = line {
+            self.lines.add(&line);
         }
-        self.lines.add(&line);
     }
 
     /// Writes what is left.

@@ -23,9 +23,9 @@ impl Progress {
         let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}  {elapsed}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner().with_style(style).with_message(what);
+        clear_when_interrupted(bar.clone());
         bar.tick();
         bar.enable_steady_tick(Duration::from_millis(100));
-        clear_when_interrupted(bar.clone());
         Self { bar, shown }
     }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::Shared;
 use super::report::WorkerEvent;
-use crate::reconcile::{Difference, ReconcileOptions};
+use crate::reconcile::ReconcileOptions;
 
 /// The look, on a thread of its own; it ends when it has seen all, or is told to.
 pub(super) struct DiskLook {
@@ -23,11 +23,7 @@ impl DiskLook {
             // One thread: the jobs have the others.
             let options = ReconcileOptions { threads: 1, ..ReconcileOptions::default() };
             let go_on = || !stop.load(Ordering::Acquire) && !shared.shutting_down.load(Ordering::Acquire);
-            let tell = |difference: Option<&Difference>| {
-                difference.filter(|difference| difference.in_flight.is_none()).inspect(|drift| drift.log());
-                go_on()
-            };
-            match shared.queue.reconcile(&options, |difference, _| tell(difference)) {
+            match shared.queue.reconcile(&options, |_, _| go_on()) {
                 Ok(sums) if go_on() => shared.tell(&WorkerEvent::Reconciled(sums)),
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the disk could not be compared with what jobs left"),

@@ -20,9 +20,10 @@ pub(crate) struct WorkerArgs {
     /// Only these types
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) types: Option<Vec<String>>,
-    /// How long to go without looking when nothing wakes the worker [default:
-    /// worker.poll_interval, or 1s]
-    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    #[arg(
+        help = "How long to go without looking when nothing wakes the worker [default: worker.poll_interval, or 1s]",
+        long, value_name = "TIME", value_parser = some_time
+    )]
     pub(crate) poll_interval: Option<Duration>,
     /// How long a worker that gives no sign of life keeps its jobs [default:
     /// worker.lease, or 5m]

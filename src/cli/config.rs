@@ -17,6 +17,7 @@ use toml::de::DeTable;
 
 pub(super) use self::effective::Source;
 pub(super) use self::print::{How, run};
+pub(super) use self::problem::nearest;
 use self::problem::{Problem, line_of};
 use self::section::{Notes, Section};
 use super::args::{self, WorkerArgs};

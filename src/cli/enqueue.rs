@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader, IsTerminal as _, Read as _};
 use std::time::Duration;
 
-use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, NewJob, Queue, Result, Status, printable};
+use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, JobTypes, NewJob, Queue, Result, Status, printable};
 use serde_json::json;
 
 use super::args::{EnqueueArgs, SingleArgs};
+use super::config::nearest;
 use super::locate::Place;
-use super::output::{DIM, GREEN, Output, RED, YELLOW};
+use super::output::{DIM, GREEN, Output, RED, YELLOW, for_people};
 use super::progress::Progress;
 use super::{Answer, Outcome};
 
@@ -29,6 +30,9 @@ pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcom
     let job = with_options(NewJob::raw(job_type, payload.trim()), &args.single, &queue)?;
     let enqueued = queue.enqueue(job)?;
     print(&enqueued, out)?;
+    if for_people() && enqueued.outcome == EnqueueOutcome::Inserted {
+        tell_if_nobody_runs(&enqueued.job_type, queue.types(), out)?;
+    }
     if !args.single.wait {
         return Ok(Answer::Yes);
     }
@@ -128,6 +132,23 @@ fn print(enqueued: &Enqueued, out: &mut Output) -> std::io::Result<()> {
             let differs = if *same_payload { "" } else { ", with another payload: yours was not queued" };
             out.line(format_args!("{YELLOW}existing{YELLOW:#}  {id}  {DIM}{job_type}, {status}{differs}{DIM:#}"))
         }
+    }
+}
+
+/// A slip in the name of a type is no error: a worker that knows it may come.
+fn tell_if_nobody_runs(job_type: &str, types: &JobTypes, out: &mut Output) -> std::io::Result<()> {
+    if types.knows(job_type) {
+        return Ok(());
+    }
+    let names = types.names();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    match nearest(job_type, &known) {
+        Some(meant) => out.hint(format_args!(
+            "{YELLOW}nobody here runs {job_type}{YELLOW:#}; did you mean {meant}? `jobq cancel` takes it back"
+        )),
+        None => out.hint(format_args!(
+            "{DIM}nobody here runs {job_type} yet; `jobq handlers` lists who runs what, and where to put a program{DIM:#}"
+        )),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -48,8 +49,16 @@ impl Terminal {
     }
 
     /// Whether there was more to read.
+    #[track_caller]
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
+        let mut waiting = [PollFd::new(&self.person, PollFlags::IN)];
+        let patience = Timespec { tv_sec: 60, tv_nsec: 0 };
+        if poll(&mut waiting, Some(&patience)).unwrap() == 0 {
+            // Whoever waits for more than is coming is not left waiting.
+            let _ = self.child.kill();
+            panic!("nothing more is shown: {}", self.shown);
+        }
         // Once nobody has the other side open, reading is an error.
         let count = self.person.read(&mut buffer).unwrap_or(0);
         self.shown.push_str(&String::from_utf8_lossy(&buffer[..count]));

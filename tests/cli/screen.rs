@@ -109,6 +109,19 @@ fn an_empty_list_says_what_to_do_next_and_leaves_standard_output_alone() {
     }
 }
 
+/// It is queued all the same: a worker that knows the type may come.
+#[test]
+fn a_slip_in_the_name_of_a_type_is_told_with_what_was_probably_meant() {
+    let q = Scratch::new();
+    let lines = Terminal::of(&q, &["enqueue", "creat_file", "{}"]).screen();
+    assert!(lines[0].starts_with("queued") && lines[1].contains("did you mean create_file?"), "{lines:?}");
+    let lines = Terminal::of(&q, &["enqueue", "send_mail", "{}"]).screen();
+    assert!(lines[1].contains("`jobq handlers`"), "{lines:?}");
+    let lines = Terminal::of(&q, &["enqueue", "create_file", r#"{"path":"a","content":""}"#]).screen();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(q.run(&["enqueue", "creat_file", "{\"n\":2}"]).stderr, "", "nobody there to be told");
+}
+
 #[test]
 fn a_status_has_its_colour_on_a_terminal() {
     let q = busy();

@@ -24,7 +24,7 @@ impl Problem {
 }
 
 /// The one of `known` that is most like `name`, if any is like it at all.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), other);
     let scored = known.iter().map(|other| (likeness(other), *other));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;

@@ -11,18 +11,21 @@ mod enqueue;
 mod events;
 mod extract;
 mod handlers;
+mod ids;
 mod init;
 mod lifecycle;
 mod list;
 mod locate;
 mod man;
 mod output;
+mod progress;
 mod prune;
 mod reclaim;
 mod reconcile;
 mod retry;
 mod show;
 mod stats;
+mod table;
 mod top;
 mod watch;
 mod worker;
@@ -33,7 +36,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use jobq::{ErrorKind, Supervisor};
 
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, Global};
+use self::config::{How, Source};
 use self::locate::Place;
 use self::output::Output;
 
@@ -72,7 +76,7 @@ pub(crate) type Outcome = Result<Answer, Failure>;
 pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
     init_logging(&cli);
-    let mut output = Output::new(cli.global.json);
+    let mut output = Output::new(cli.global.json, cli.global.quiet);
     let code = match run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
         Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
         Ok(Answer::No) => 1,
@@ -80,6 +84,9 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
         Err(Failure::Queue(error)) => {
             let _ = output.flush();
             print_error(&error);
+            if let Some(next) = next_step(error.kind()) {
+                let _ = output.hint(next);
+            }
             exit_code(error.kind())
         }
     };
@@ -107,6 +114,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Prune(args) => prune::run(args, &place()?, out),
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         Command::Handlers(args) => handlers::run(args, &place()?, out),
+        Command::Config => config::run(&cli.global, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
     }
@@ -115,6 +123,17 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
 pub(crate) fn print_error(error: &jobq::Error) {
     let style = output::RED;
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", jobq::printable(&error.to_string()));
+}
+
+/// What to do next, where a message alone does not lead anywhere.
+fn next_step(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::Busy => Some("`jobq doctor` names the process that holds the lock"),
+        ErrorKind::ReadOnly | ErrorKind::Corrupt | ErrorKind::Io => {
+            Some("`jobq doctor` looks at the database and its place")
+        }
+        _ => None,
+    }
 }
 
 /// The contract of the exit codes; 0 and 1 are answers, not errors.
@@ -128,17 +147,33 @@ fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
-/// Warnings and logs go to stderr; `-v` says more, `-q` less, `JOBQ_LOG` exactly.
+/// What is logged: `-v` says more and `-q` less; without either, `JOBQ_LOG` says it
+/// exactly.
+pub(crate) fn log_level(global: &Global) -> (String, How) {
+    let of_flag = |level: &str, flag| (level.to_owned(), (Source::Flag, Some(flag)));
+    match (global.quiet, global.verbose) {
+        (true, _) => return of_flag("error", "-q"),
+        (_, 0) => {}
+        (_, 1) => return of_flag("info", "-v"),
+        (_, 2) => return of_flag("debug", "-vv"),
+        _ => return of_flag("trace", "-vvv"),
+    }
+    match std::env::var("JOBQ_LOG") {
+        Ok(level) if !level.is_empty() => (level, (Source::Env, Some("JOBQ_LOG"))),
+        _ => ("warn".to_owned(), (Source::Default, None)),
+    }
+}
+
+/// Warnings and logs go to stderr.
 fn init_logging(cli: &Cli) {
     use tracing_subscriber::EnvFilter;
-    let default = match (cli.global.quiet, cli.global.verbose) {
-        (true, _) => "error",
-        (_, 0) => "warn",
-        (_, 1) => "info",
-        (_, 2) => "debug",
-        _ => "trace",
-    };
-    let filter = EnvFilter::try_from_env("JOBQ_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let (level, (source, _)) = log_level(&cli.global);
+    let mut filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("warn"));
+    // Drift is logged for those who read logs. Who sees it as a result, on the same screen, need not see it twice.
+    let is_seen = output::for_people() && io::stderr().is_terminal() && !cli.global.json;
+    if source == Source::Default && is_seen && matches!(cli.command, Command::Reconcile(_)) {
+        filter = "jobq::reconcile::finding=error".parse().into_iter().fold(filter, EnvFilter::add_directive);
+    }
     // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the
     // SDK's has what a `credential_process` has printed. Who wants that has to name the crate.
     let discreet =

@@ -116,7 +116,7 @@ impl Default for WorkerOptions {
 
 /// A process that is busy may take this long from one thing to the next: with a
 /// shorter lease its claims would run out before they begin.
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+pub const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// Longer than this is for ever, and no clock can overflow with it.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);

@@ -3,6 +3,7 @@
 mod cli {
     mod bad_input;
     mod commit;
+    mod config;
     mod doctor;
     mod extract;
     mod handlers;
@@ -10,7 +11,10 @@ mod cli {
     mod jobs;
     mod manual;
     mod places;
+    mod progress;
+    mod pty;
     mod reconcile;
+    mod screen;
     mod terminal;
     mod throttle;
     mod tmux;

@@ -1,16 +1,24 @@
 //! What can be typed. Help texts carry an example each.
 
+mod enqueue;
 mod extract;
+mod reconcile;
 mod top;
+mod values;
+mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use jobq::{Status, Unique};
+use clap::{Args, Parser, Subcommand};
+use jobq::Status;
 
+pub(crate) use self::enqueue::{EnqueueArgs, SingleArgs};
 pub(crate) use self::extract::ExtractArgs;
+pub(crate) use self::reconcile::ReconcileArgs;
 pub(crate) use self::top::TopArgs;
+pub(crate) use self::values::{concurrency, duration, lease, some_time};
+pub(crate) use self::worker::WorkerArgs;
 
 /// A durable outbox and job queue for programs whose data lives in files.
 ///
@@ -30,6 +38,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The database file
     #[arg(
@@ -92,6 +101,15 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// The known job types, where each comes from, its defaults and schema
     Handlers(HandlersArgs),
+    /// The effective settings, and where each comes from
+    #[command(after_help = "Each comes from what was typed (flag), the environment (env), .jobq/config.toml
+(file, with its line), the database (the root, once one was named) or is the default.
+With a mistake in config.toml every mistake is named; exit 2.
+
+Examples:
+  jobq config
+  jobq config --json")]
+    Config,
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  jobq completions bash > /etc/bash_completion.d/jobq")]
     Completions(CompletionsArgs),
@@ -116,24 +134,6 @@ pub(crate) struct InitArgs {
 }
 
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'\n  jobq enqueue send_mail @mail.json --delay 10m --priority 5 --key mail-17\n  generate-jobs | jobq enqueue --batch -"
-)]
-pub(crate) struct EnqueueArgs {
-    /// What kind of work
-    #[arg(value_name = "TYPE", required_unless_present = "batch", conflicts_with = "batch")]
-    pub(crate) job_type: Option<String>,
-    /// JSON, @FILE, or - for stdin [default: {}]
-    #[arg(value_name = "PAYLOAD")]
-    pub(crate) payload: Option<String>,
-    /// Queue job objects from JSON lines (- for stdin): all or nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "single"])]
-    pub(crate) batch: Option<String>,
-    #[command(flatten)]
-    pub(crate) single: SingleArgs,
-}
-
-#[derive(Args)]
 #[command(after_help = "The document:
   {\"id\"?, \"writes\": [{\"path\", \"json\"|\"text\"|\"base64\", \"expect\"?}],
    \"removes\": [{\"path\", \"expect\"?}], \"jobs\": [{\"type\", \"payload\", …}]}
@@ -149,96 +149,6 @@ pub(crate) struct CommitArgs {
     /// A JSON document, or - for stdin [default: -]
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<String>,
-}
-
-#[derive(Args)]
-#[group(id = "single", multiple = true)]
-pub(crate) struct SingleArgs {
-    /// Higher runs first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) priority: Option<i32>,
-    /// The same as any unfinished job of this type with this key
-    #[arg(long, value_name = "K", conflicts_with = "no_key")]
-    pub(crate) key: Option<String>,
-    /// Never a duplicate of another job
-    #[arg(long)]
-    pub(crate) no_key: bool,
-    /// Compare the key with unfinished jobs, or always (also with finished ones)
-    #[arg(long, value_enum)]
-    pub(crate) unique: Option<UniqueArg>,
-    /// The job's id: a ULID or UUID
-    #[arg(long)]
-    pub(crate) id: Option<String>,
-    /// Not before this much time has passed
-    #[arg(long, value_name = "10s", value_parser = duration, conflicts_with = "run_at")]
-    pub(crate) delay: Option<Duration>,
-    /// Not before this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) run_at: Option<String>,
-    /// Attempts before the job fails
-    #[arg(long, value_name = "N")]
-    pub(crate) max_attempts: Option<u32>,
-    /// How long one attempt may take
-    #[arg(long, value_name = "5m", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// Jobs of one lane run one at a time, in order
-    #[arg(long, value_name = "L")]
-    pub(crate) lane: Option<String>,
-    /// Not before this job has completed
-    #[arg(long, value_name = "JOB")]
-    pub(crate) after: Option<String>,
-    /// A name for everything that belongs to one cause
-    #[arg(long, value_name = "C")]
-    pub(crate) correlation_id: Option<String>,
-    /// Wait for the job's end and print its result; exit 1 if it failed
-    #[arg(long)]
-    pub(crate) wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "60s", value_parser = duration, requires = "wait")]
-    pub(crate) wait_timeout: Option<Duration>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum UniqueArg {
-    Active,
-    Always,
-}
-
-impl From<UniqueArg> for Unique {
-    fn from(arg: UniqueArg) -> Self {
-        match arg {
-            UniqueArg::Active => Self::Active,
-            UniqueArg::Always => Self::Always,
-        }
-    }
-}
-
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  jobq worker\n  jobq worker --drain --concurrency 8\n  jobq worker --types create_file,delete_file --json | tee worker.log\n\nCtrl-C (or SIGTERM) finishes what runs and gives back what has not started; once\nmore gives back what runs, too."
-)]
-pub(crate) struct WorkerArgs {
-    /// Jobs that run at the same time
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = concurrency)]
-    pub(crate) concurrency: usize,
-    /// Stop when nothing is left to do now
-    #[arg(long)]
-    pub(crate) drain: bool,
-    /// Only these types
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub(crate) types: Option<Vec<String>>,
-    /// How long to go without looking when nothing wakes the worker
-    #[arg(long, value_name = "1s", default_value = "1s", value_parser = some_time)]
-    pub(crate) poll_interval: Duration,
-    /// How long a worker that gives no sign of life keeps its jobs
-    #[arg(long, value_name = "5m", default_value = "5m", value_parser = some_time)]
-    pub(crate) lease: Duration,
-    /// How long to wait for running jobs when told to stop [default: as long as it takes]
-    #[arg(long, value_name = "T", value_parser = duration)]
-    pub(crate) grace: Option<Duration>,
-    /// Do not compare the disk with what completed jobs left when starting
-    #[arg(long)]
-    pub(crate) no_reconcile: bool,
 }
 
 #[derive(Args)]
@@ -276,38 +186,6 @@ pub(crate) struct EventsArgs {
     /// Only events after this one
     #[arg(long, value_name = "EVENT_ID", default_value_t = 0)]
     pub(crate) after: i64,
-}
-
-#[derive(Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[command(
-    after_help = "Findings: missing, changed, present (should be gone), unreadable, not_a_file. Exit 0 when the disk\nagrees, 1 when it does not. A path that an unfinished job has is in flight, not drift.\n\nExamples:\n  jobq reconcile --deep\n  jobq reconcile --path 'data/**/*.json'\n  jobq reconcile --requeue --yes"
-)]
-pub(crate) struct ReconcileArgs {
-    /// Hash every file, also those that look as they were left
-    #[arg(long)]
-    pub(crate) deep: bool,
-    /// Only paths that match (`*` stays in a folder, `**` goes on)
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) path: Option<String>,
-    /// Only what jobs of this type left
-    #[arg(long = "type", value_name = "T")]
-    pub(crate) job_type: Option<String>,
-    /// AWS resources, too: read back what `sync_aws` jobs left (calls AWS)
-    #[arg(long, conflicts_with_all = ["watch", "requeue"])]
-    pub(crate) remote: bool,
-    /// Keep watching; print what drifts and what is healed
-    #[arg(long, conflicts_with = "requeue")]
-    pub(crate) watch: bool,
-    /// How often to compare everything while watching
-    #[arg(long, value_name = "30s", value_parser = duration, requires = "watch")]
-    pub(crate) every: Option<Duration>,
-    /// Queue a repair for each finding whose content is still known
-    #[arg(long)]
-    pub(crate) requeue: bool,
-    /// Do not ask
-    #[arg(long, requires = "requeue")]
-    pub(crate) yes: bool,
 }
 
 #[derive(Args)]
@@ -391,16 +269,5 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// `10s`, `5m`, `1h 30m`, `14d`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))
-}
-
-fn some_time(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|time| if time.is_zero() { Err("must not be zero".to_owned()) } else { Ok(time) })
-}
-
-fn concurrency(text: &str) -> Result<usize, String> {
-    let number = text.parse().map_err(|_| "is not a number".to_owned())?;
-    if (1..=1024).contains(&number) { Ok(number) } else { Err("is between 1 and 1024".to_owned()) }
-}
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! `jobq blame`: which jobs wrote or removed a path, newest first.
 
+use anstyle::Style;
 use jobq::clock::rfc3339;
 use jobq::handlers::ClaudeExtraction;
 use jobq::store::{PathEffect, Store as _};
@@ -7,13 +8,15 @@ use jobq::{Error, ErrorKind, Payload as _, printable};
 use serde_json::{Value, json};
 
 use super::args::BlameArgs;
-use super::locate::Place;
-use super::output::{BOLD, Cell, DIM, GREEN, Output, RED, YELLOW};
+use super::ids::Ids;
+use super::locate::{Place, now};
+use super::output::{BOLD, Cell, DIM, GREEN, Output, RED, YELLOW, ago, for_people};
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &BlameArgs, place: &Place, out: &mut Output) -> Outcome {
     let path = jobq::normalise_path(&args.path)?;
-    let history = place.open_as_it_is()?.store().history(&path)?;
+    let queue = place.open_as_it_is()?;
+    let history = queue.store().history(&path)?;
     if history.is_empty() {
         let why = format!("no job has written or removed {}; paths are relative to the root", printable(&path));
         return Err(Error::new(ErrorKind::NotFound, why).into());
@@ -25,7 +28,8 @@ pub(super) fn run(args: &BlameArgs, place: &Place, out: &mut Output) -> Outcome 
         return Ok(Answer::Yes);
     }
     out.line(format_args!("{BOLD}{}{BOLD:#}", printable(&path)))?;
-    let rows: Vec<Vec<Cell>> = history.iter().map(row).collect();
+    let mut ids = Ids::new(&queue);
+    let rows: Vec<Vec<Cell>> = history.iter().map(|effect| row(effect, &mut ids)).collect();
     out.table(&["WHEN", "WHAT", "JOB", "TYPE", "SHA256", "NOTE"], &rows)?;
     Ok(Answer::Yes)
 }
@@ -51,7 +55,7 @@ fn object(path: &str, effect: &PathEffect) -> Value {
     object
 }
 
-fn row(effect: &PathEffect) -> Vec<Cell> {
+fn row(effect: &PathEffect, ids: &mut Ids<'_>) -> Vec<Cell> {
     let style = if effect.sha256.is_some() { GREEN } else { RED };
     let mut note = match (&effect.job, effect.applied) {
         (None, _) => "its job was pruned".to_owned(),
@@ -62,13 +66,17 @@ fn row(effect: &PathEffect) -> Vec<Cell> {
         note = format!("requirement {requirement}, prompt {}… {note}", &prompt[..12]);
     }
     vec![
-        Cell::new(effect.at.map(rfc3339).unwrap_or_default(), DIM),
-        Cell::new(what(effect), if effect.applied { style } else { YELLOW }),
-        Cell::plain(&effect.job_id),
+        Cell::whole(effect.at.map(when).unwrap_or_default(), DIM),
+        Cell::whole(what(effect), if effect.applied { style } else { YELLOW }),
+        Cell::whole(ids.short(&effect.job_id), Style::new()),
         Cell::plain(effect.job.as_ref().map_or("", |(job_type, _)| job_type)),
         Cell::plain(effect.sha256.as_deref().map_or("", |hash| hash.get(..12).unwrap_or(hash))),
         Cell::new(note.trim(), DIM),
     ]
+}
+
+fn when(at: i64) -> String {
+    if for_people() { format!("{} ago", ago(now(), at)) } else { rfc3339(at) }
 }
 
 fn what(effect: &PathEffect) -> &'static str {

@@ -13,6 +13,8 @@ use super::{Answer, Failure, Outcome};
 
 /// As wide as the longest name of a check.
 const NAME_WIDTH: usize = 15;
+/// What stands before a message: the verdict and the name.
+const BEFORE: usize = 4 + 2 + NAME_WIDTH + 2;
 
 /// Settings that cannot be read are a finding here, and no reason to stop.
 pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outcome {
@@ -54,9 +56,10 @@ fn print(check: &Check, out: &mut Output) -> std::io::Result<()> {
         Verdict::Warn => YELLOW,
         Verdict::Bad => RED,
     };
-    out.line(format_args!("{style}{:<4}{style:#}  {:<NAME_WIDTH$}  {}", check.verdict, check.check, check.message))?;
+    let start = format!("{style}{:<4}{style:#}  {:<NAME_WIDTH$}  ", check.verdict, check.check);
+    out.behind(start, BEFORE, &check.message)?;
     match &check.advice {
-        Some(advice) => out.line(format_args!("      {:<NAME_WIDTH$}  {DIM}→{DIM:#} {advice}", "")),
+        Some(advice) => out.behind(format_args!("{:BEFORE$}{DIM}→{DIM:#} ", ""), BEFORE + 2, advice),
         None => Ok(()),
     }
 }

@@ -1,14 +1,16 @@
 //! `jobq enqueue`: one job from the arguments, or many from JSON lines.
 
-use std::io::Read as _;
+use std::io::{BufRead, BufReader, IsTerminal as _, Read as _};
 use std::time::Duration;
 
-use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, NewJob, Queue, Result, Status, printable};
+use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, JobTypes, NewJob, Queue, Result, Status, printable};
 use serde_json::json;
 
 use super::args::{EnqueueArgs, SingleArgs};
+use super::config::nearest;
 use super::locate::Place;
-use super::output::{DIM, GREEN, Output, RED, YELLOW};
+use super::output::{DIM, GREEN, Output, RED, YELLOW, for_people};
+use super::progress::Progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcome {
@@ -28,6 +30,9 @@ pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcom
     let job = with_options(NewJob::raw(job_type, payload.trim()), &args.single, &queue)?;
     let enqueued = queue.enqueue(job)?;
     print(&enqueued, out)?;
+    if for_people() && enqueued.outcome == EnqueueOutcome::Inserted {
+        tell_if_nobody_runs(&enqueued.job_type, queue.types(), out)?;
+    }
     if !args.single.wait {
         return Ok(Answer::Yes);
     }
@@ -77,7 +82,16 @@ fn with_options(mut job: NewJob, args: &SingleArgs, queue: &Queue) -> Result<New
 
 /// All or nothing; the line that is wrong is named.
 fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
-    let text = read_input(file)?;
+    // Nothing moves where somebody types.
+    let (text, progress) = if file == "-" && std::io::stdin().is_terminal() {
+        out.hint("reading jobs from the terminal, a JSON object in each line; end them with Ctrl-D")?;
+        (read_input(file)?, Progress::counting("lines checked", out))
+    } else {
+        let progress = Progress::counting("lines read", out);
+        let text = read_lines(file, &progress)?;
+        progress.next("lines checked");
+        (text, progress)
+    };
     let lines: Vec<(usize, &str)> =
         text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, line)| !line.trim().is_empty()).collect();
     let in_line =
@@ -85,13 +99,17 @@ fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
     let mut jobs = Vec::with_capacity(lines.len());
     for (number, line) in &lines {
         jobs.push(NewJob::from_json(line).map_err(|e| in_line(*number, &e))?);
+        progress.add(1);
     }
-    let answers = place.open()?.enqueue_many(jobs).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
+    progress.next("jobs queued as one");
+    let counted = jobs.into_iter().inspect(|_| progress.add(1));
+    let answers = place.open()?.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
         Some((number, _)) => in_line(*number, &e),
         // A batch of one has no numbered items.
         None if lines.len() == 1 => in_line(lines[0].0, &e),
         None => e,
     })?;
+    drop(progress);
     if out.json {
         for answer in &answers {
             out.json(answer)?;
@@ -114,6 +132,23 @@ fn print(enqueued: &Enqueued, out: &mut Output) -> std::io::Result<()> {
             let differs = if *same_payload { "" } else { ", with another payload: yours was not queued" };
             out.line(format_args!("{YELLOW}existing{YELLOW:#}  {id}  {DIM}{job_type}, {status}{differs}{DIM:#}"))
         }
+    }
+}
+
+/// A slip in the name of a type is no error: a worker that knows it may come.
+fn tell_if_nobody_runs(job_type: &str, types: &JobTypes, out: &mut Output) -> std::io::Result<()> {
+    if types.knows(job_type) {
+        return Ok(());
+    }
+    let names = types.names();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    match nearest(job_type, &known) {
+        Some(meant) => out.hint(format_args!(
+            "{YELLOW}nobody here runs {job_type}{YELLOW:#}; did you mean {meant}? `jobq cancel` takes it back"
+        )),
+        None => out.hint(format_args!(
+            "{DIM}nobody here runs {job_type} yet; `jobq handlers` lists who runs what, and where to put a program{DIM:#}"
+        )),
     }
 }
 
@@ -142,14 +177,33 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
 }
 
 pub(super) fn read_input(file: &str) -> Result<String> {
-    let bad = |e: std::io::Error| {
-        let kind = if e.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Invalid };
-        Error::new(kind, format!("cannot read {file}: {e}"))
-    };
-    if file == "-" {
+    let read = || {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(bad)?;
-        return Ok(text);
+        input(file)?.read_to_string(&mut text).map(|_| text)
+    };
+    read().map_err(|e| unreadable(file, &e))
+}
+
+/// The same for what may come slowly.
+fn read_lines(file: &str, progress: &Progress) -> Result<String> {
+    let read = || {
+        let (mut text, mut input) = (String::new(), input(file)?);
+        while input.read_line(&mut text)? > 0 {
+            progress.add(1);
+        }
+        Ok(text)
+    };
+    read().map_err(|e: std::io::Error| unreadable(file, &e))
+}
+
+fn input(file: &str) -> std::io::Result<Box<dyn BufRead>> {
+    if file == "-" {
+        return Ok(Box::new(std::io::stdin().lock()));
     }
-    std::fs::read_to_string(file).map_err(bad)
+    Ok(Box::new(BufReader::new(std::fs::File::open(file)?)))
+}
+
+fn unreadable(file: &str, error: &std::io::Error) -> Error {
+    let kind = if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Invalid };
+    Error::new(kind, format!("cannot read {file}: {error}"))
 }

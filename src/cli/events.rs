@@ -5,10 +5,13 @@ use std::time::Duration;
 use anstyle::Style;
 use jobq::clock::rfc3339;
 use jobq::{Event, EventQuery, printable};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::args::EventsArgs;
+use super::ids::Ids;
 use super::locate::Place;
-use super::output::{CYAN, DIM, GREEN, Output, RED, YELLOW};
+use super::output::{CYAN, DIM, GREEN, Output, RED, YELLOW, terminal_width};
+use super::table::shortened;
 use super::{Answer, Outcome};
 
 /// Events read at once.
@@ -19,6 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome {
     let queue = place.open_as_it_is()?;
     let job_id = args.id.as_deref().map(|id| queue.resolve(id)).transpose()?;
+    let mut ids = Ids::new(&queue);
     let mut query = EventQuery { job_id, after: args.after, limit: PAGE };
     loop {
         let events = queue.events(&query)?;
@@ -26,7 +30,7 @@ pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome
             if out.json {
                 out.json(event)?;
             } else {
-                out.line(event_line(event, true))?;
+                out.line(event_line(event, Some(ids.short(&event.job_id))))?;
             }
             query.after = event.id;
         }
@@ -51,16 +55,31 @@ pub(super) fn event_style(event_type: &str) -> Style {
     }
 }
 
-/// One event on one line.
-pub(super) fn event_line(event: &Event, with_job: bool) -> String {
+/// One event on one line, with its job where that is not clear already. Where people
+/// look at many jobs, what there is to say is cut to the line; `jobq show` has all.
+pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
     let style = event_style(&event.event_type);
-    let job = if with_job { format!("  {}", printable(&event.job_id)) } else { String::new() };
-    let data = event.data.as_ref().map(|d| format!("  {}", printable(d.as_str()))).unwrap_or_default();
-    let attempt = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
-    format!(
-        "{DIM}{:>6}  {}{DIM:#}{job}  {style}{:<11}{style:#}{attempt}{DIM}{data}{DIM:#}",
-        event.id,
-        rfc3339(event.at),
-        event.event_type
-    )
+    let width = terminal_width();
+    let at = rfc3339(event.at);
+    // Without the year and the milliseconds, and where there is little room without the day.
+    let at = match width {
+        Some(0..60) => at[11..19].to_owned(),
+        Some(_) => at[5..19].replace('T', " "),
+        None => at,
+    };
+    let room = job.as_ref().and(width);
+    let job = job.map(|id| format!("{}  ", printable(&id))).unwrap_or_default();
+    let start = format!("{:>6}  {at}  {job}", event.id);
+    let mut end = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
+    if let Some(data) = &event.data {
+        end = format!("{end}  {}", printable(data.as_str()));
+    }
+    let mut kind = if end.is_empty() { event.event_type.clone() } else { format!("{:<11}", event.event_type) };
+    if let Some(room) = room {
+        let left = room.saturating_sub(start.width() + kind.width());
+        // What would be no more than a dot or two is left out.
+        end = if left < 8 { String::new() } else { shortened(&end, left) };
+        kind.truncate(if end.is_empty() { event.event_type.len() } else { kind.len() });
+    }
+    format!("{DIM}{start}{DIM:#}{style}{kind}{style:#}{DIM}{end}{DIM:#}")
 }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &HandlersArgs, place: &Place, out: &mut Output) -> Outco
         }
     }
     let folder = place.programs()?.folder().display().to_string();
-    out.line(format_args!("{DIM}an executable {}/<type> handles jobs of that type{DIM:#}", printable(&folder)))?;
+    out.behind("", 0, &format!("an executable {}/<type> handles jobs of that type", printable(&folder)))?;
     Ok(Answer::Yes)
 }
 

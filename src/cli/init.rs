@@ -37,10 +37,10 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     if out.json {
         out.json(&json!({ "db": db.to_string_lossy(), "created": fresh }))?;
     } else if fresh {
-        out.line(format_args!("made {}", db.display()))?;
+        out.line(format_args!("made {}", db.strip_prefix(".").unwrap_or(&db).display()))?;
         out.line("queue a job with: jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'")?;
     } else {
-        out.line(format_args!("{} is there already", db.display()))?;
+        out.line(format_args!("{} is there already", db.strip_prefix(".").unwrap_or(&db).display()))?;
     }
     Ok(Answer::Yes)
 }

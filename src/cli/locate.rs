@@ -9,13 +9,13 @@ use jobq::handlers::ClaudeExtractionHandler;
 use jobq::{Error, ErrorKind, JobTypes, ProgramHandlers, Queue, QueueOptions, Registry, Result};
 
 use super::args::Global;
-use super::config::Config;
+use super::config::{Config, How, Source};
 
 /// A database and the settings beside it.
 pub(crate) struct Place {
     pub(crate) db: PathBuf,
     pub(crate) config: Config,
-    root: Option<PathBuf>,
+    pub(crate) root: Option<PathBuf>,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
     /// The programs that handle jobs here.
     pub(crate) fn programs(&self) -> Result<ProgramHandlers> {
         let programs = ProgramHandlers::in_folder(QueueOptions::at(&self.db).handlers_folder()?);
-        let settings = self.config.programs()?;
+        let settings = self.config.programs();
         Ok(settings.into_iter().fold(programs, |programs, (name, settings)| programs.with(name, settings)))
     }
 
@@ -60,7 +60,7 @@ impl Place {
 
     /// The types that are known here, with their settings.
     pub(crate) fn types(&self) -> Result<JobTypes> {
-        Ok(self.config.with_defaults(JobTypes::builtin())?.with_programs(&self.programs()?))
+        Ok(self.config.with_defaults(JobTypes::builtin()).with_programs(&self.programs()?))
     }
 
     fn open_with(&self, recover: bool) -> Result<Queue> {
@@ -76,13 +76,18 @@ impl Place {
 
 /// Where the database is.
 pub(crate) fn database(global: &Global) -> Result<PathBuf> {
-    let db = match (&global.db, &global.root, from_environment()) {
-        (Some(db), ..) => db.clone(),
-        (None, Some(root), _) => in_folder(root),
-        (None, None, Some(db)) => db,
-        (None, None, None) => search_upwards()?,
+    database_and_how(global).map(|(db, _)| db)
+}
+
+/// The same with what has led there.
+pub(crate) fn database_and_how(global: &Global) -> Result<(PathBuf, How)> {
+    let (db, how) = match (&global.db, &global.root, from_environment()) {
+        (Some(db), ..) => (db.clone(), (Source::Flag, Some("--db"))),
+        (None, Some(root), _) => (in_folder(root), (Source::Flag, Some("--root"))),
+        (None, None, Some(db)) => (db, (Source::Env, Some("JOBQ_DB"))),
+        (None, None, None) => (search_upwards()?, (Source::Default, None)),
     };
-    if db.is_file() { Ok(db) } else { Err(none_at(&db.display().to_string())) }
+    if db.is_file() { Ok((db, how)) } else { Err(none_at(&db.display().to_string())) }
 }
 
 /// `JOBQ_DB`; an empty one is as good as none.

@@ -2,11 +2,15 @@
 //! JSON lines.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use jobq::Status;
 use jobq::clock::Millis;
-use jobq::{Status, printable};
 use serde::Serialize;
+
+use super::table;
+pub(crate) use super::table::Cell;
 
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -19,11 +23,13 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) struct Output {
     stream: io::BufWriter<anstream::AutoStream<io::Stdout>>,
     pub(crate) json: bool,
+    /// No hints and no progress.
+    pub(crate) quiet: bool,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { stream: io::BufWriter::new(anstream::stdout()), json }
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        Self { stream: io::BufWriter::new(anstream::stdout()), json, quiet }
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
@@ -35,6 +41,15 @@ impl Output {
         writeln!(self.stream, "{text}")
     }
 
+    /// For people, beside the results: what to do next, say.
+    pub(crate) fn hint(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
+        if self.json || self.quiet {
+            return Ok(());
+        }
+        self.flush()?;
+        writeln!(anstream::stderr(), "{text}")
+    }
+
     /// The bytes as they are, for files meant for other programs.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
@@ -44,59 +59,18 @@ impl Output {
         self.stream.flush()
     }
 
-    /// Columns as wide as their content, numbers at the right of theirs; the last
-    /// one takes what is left of the terminal's width.
+    /// Columns as wide as their content, numbers at the right of theirs, in what
+    /// width the terminal has.
     pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
-        let last = head.len() - 1;
-        let width_of = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].text.chars().count());
-            cells.chain([head[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..last).map(width_of).collect();
-        let is_number = |column: usize| rows.first().is_some_and(|row| row[column].number);
-        let numbers: Vec<bool> = (0..last).map(is_number).collect();
-        let last_width = if is_number(last) { width_of(last) } else { 0 };
-        let used: usize = widths.iter().map(|w| w + 2).sum();
-        let room = terminal_width().map_or(usize::MAX, |w| w.saturating_sub(used).max(10));
-        let head: Vec<Cell> = head.iter().map(|name| Cell::new(*name, DIM)).collect();
-        for row in std::iter::once(&head).chain(rows) {
-            for ((cell, width), right) in row.iter().zip(&widths).zip(&numbers) {
-                let pad = width - cell.text.chars().count();
-                let (before, after) = if *right { (pad, 0) } else { (0, pad) };
-                write!(self.stream, "{:before$}{}{}{:#}{:after$}  ", "", cell.style, cell.text, cell.style, "")?;
-            }
-            let cell = &row[last];
-            let text = shorten(&cell.text, room);
-            let pad = last_width.saturating_sub(text.chars().count());
-            writeln!(self.stream, "{:pad$}{}{text}{:#}", "", cell.style, cell.style)?;
-        }
-        Ok(())
-    }
-}
-
-/// A word in a table.
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
-    number: bool,
-}
-
-impl Cell {
-    pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: printable(&text.into()), style, number: false }
+        table::write(&mut self.stream, head, rows, terminal_width())
     }
 
-    /// A number, or something to be compared like one.
-    pub(crate) fn number(text: impl std::fmt::Display, style: Style) -> Self {
-        Self { number: true, ..Self::new(text.to_string(), style) }
-    }
-
-    pub(crate) fn indented(&self) -> Self {
-        Self { text: format!("  {}", self.text), style: self.style, number: self.number }
-    }
-
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self::new(text, Style::new())
+    /// A text behind something that is as wide as `indent`; on a terminal it goes on
+    /// below its own beginning.
+    pub(crate) fn behind(&mut self, start: impl std::fmt::Display, indent: usize, text: &str) -> io::Result<()> {
+        let lines = table::wrapped(text, terminal_width().map_or(usize::MAX, |width| width.saturating_sub(indent)));
+        write!(self.stream, "{start}")?;
+        writeln!(self.stream, "{}", lines.join(&format!("\n{:indent$}", "")))
     }
 }
 
@@ -112,7 +86,8 @@ pub(crate) const fn status_style(status: Status) -> Style {
 
 /// `12s`, `3m`, `2h`, `5d`: enough to see at a glance.
 pub(crate) fn ago(now: Millis, then: Millis) -> String {
-    span(now.saturating_sub(then))
+    let millis = now.saturating_sub(then);
+    if millis < 1_000 { "0s".to_owned() } else { span(millis) }
 }
 
 pub(crate) fn span(millis: Millis) -> String {
@@ -125,16 +100,52 @@ pub(crate) fn span(millis: Millis) -> String {
     }
 }
 
-fn shorten(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+/// A time to the millisecond, as it is typed: `1h 30m`.
+pub(crate) fn exact(time: Duration) -> String {
+    let mut left = time.as_millis();
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    let parts = units.map(|(unit, size)| {
+        let count = left / size;
+        left %= size;
+        if count == 0 { String::new() } else { format!("{count}{unit}") }
+    });
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
-fn terminal_width() -> Option<usize> {
-    if !io::stdout().is_terminal() {
+/// `1 job`, `2 jobs`.
+pub(crate) fn counted(count: u64, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+/// Whether people look at this: then ids and times are short, and lines fit.
+pub(crate) fn for_people() -> bool {
+    io::stdout().is_terminal()
+}
+
+pub(crate) fn terminal_width() -> Option<usize> {
+    if !for_people() {
         return None;
     }
-    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_exactly() {
+        for (millis, text) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (1_000, "1s"),
+            (5_400_000, "1h 30m"),
+            (14 * 86_400_000, "14d"),
+            (61_001, "1m 1s 1ms"),
+        ] {
+            assert_eq!(exact(Duration::from_millis(millis)), text);
+            assert_eq!(humantime::parse_duration(text).unwrap(), Duration::from_millis(millis), "it can be typed");
+        }
+    }
 }

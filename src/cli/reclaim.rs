@@ -9,7 +9,7 @@ use jobq::store::{Reclaim, Reclaimed, Store as _};
 
 use super::args::ReclaimArgs;
 use super::locate::Place;
-use super::output::{DIM, Output};
+use super::output::{DIM, Output, counted};
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcome {
@@ -32,17 +32,23 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
         out.json(&done)?;
         return Ok(Answer::Yes);
     }
-    out.line(format_args!(
-        "{} back to pending, {} failed, {} cancelled, {} decided; {applied} applied",
-        done.pending.len(),
-        done.failed.len(),
-        done.cancelled.len(),
-        done.unowned.len()
-    ))?;
+    let touched = [&done.pending, &done.failed, &done.cancelled, &done.unowned];
+    if applied == 0 && touched.iter().all(|ids| ids.is_empty()) {
+        out.line("nothing to take back")?;
+    } else {
+        out.line(format_args!(
+            "{} back to pending, {} failed, {} cancelled, {} decided; {applied} applied",
+            done.pending.len(),
+            done.failed.len(),
+            done.cancelled.len(),
+            done.unowned.len()
+        ))?;
+    }
     let still = queue.store().leases()?.len();
     if still > 0 && args.lease.is_none() {
         out.line(format_args!(
-            "{DIM}{still} jobs are claimed by processes that live or cannot be judged; --lease 5m watches them{DIM:#}"
+            "{DIM}{still} claimed by processes that live or cannot be judged; --lease 5m watches them{DIM:#}",
+            still = counted(still as u64, "job is", "jobs are")
         ))?;
     }
     Ok(Answer::Yes)

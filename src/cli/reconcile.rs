@@ -2,14 +2,14 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use jobq::{Actual, Difference, Error, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
 
 use super::args::ReconcileArgs;
+use super::ids::Ids;
 use super::locate::Place;
-use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW};
+use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, counted};
+use super::progress::Progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outcome {
@@ -21,23 +21,24 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
         return super::watch::run(args, &options, place, out);
     }
     let queue = if args.requeue { place.open()? } else { place.open_as_it_is()? };
-    let bar = progress(out);
+    let progress = Progress::counting("paths compared", out);
+    let mut ids = Ids::new(&queue);
     let mut failed = None;
     let mut found = Vec::new();
     let mut tell = |difference: Option<&Difference>, sums: &Reconciled| {
-        bar.set_position(sums.checked);
+        progress.set(sums.checked);
         let Some(difference) = difference else { return true };
         // What is to be repaired is kept until all is known: a repair is asked for once.
         if args.requeue {
             found.push(difference.clone());
         }
-        bar.suspend(|| print(difference, out)).map_err(|error| failed = Some(error)).is_ok()
+        progress.beside(out, |out| print(difference, &mut ids, out)).map_err(|error| failed = Some(error)).is_ok()
     };
     let mut sums = queue.reconcile(&options, &mut tell)?;
     if args.remote {
         sums = sums + remote(place, &queue, &options, |difference, of_these| tell(difference, &(sums + *of_these)))?;
     }
-    bar.finish_and_clear();
+    drop(progress);
     if let Some(error) = failed {
         return Err(error.into());
     }
@@ -94,25 +95,15 @@ pub(super) fn options(args: &ReconcileArgs) -> jobq::Result<ReconcileOptions> {
     Ok(options)
 }
 
-/// How many so far; how many there are is not known before they are all read.
-fn progress(out: &Output) -> ProgressBar {
-    if out.json || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {human_pos} paths compared  {elapsed}");
-    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
-}
-
-pub(super) fn print(difference: &Difference, out: &mut Output) -> std::io::Result<()> {
+pub(super) fn print(difference: &Difference, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     if out.json {
         return out.json(difference);
     }
     let Difference { path, finding, job_id, expected, actual, in_flight } = difference;
     let path = printable(path);
     if let Some(job) = in_flight {
-        return out.line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {job} has it{DIM:#}"));
+        return out
+            .line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {} has it{DIM:#}", ids.short(job)));
     }
     let style = if matches!(finding, Finding::Missing | Finding::Changed) { RED } else { YELLOW };
     let expected = expected.as_deref().map_or("nothing".into(), shortened);
@@ -122,14 +113,15 @@ pub(super) fn print(difference: &Difference, out: &mut Output) -> std::io::Resul
         Actual::Other(words) => printable(words),
     };
     out.line(format_args!(
-        "{style}{:<10}{style:#} {path}  {DIM}left by {job_id}: expected {expected}, found {actual}{DIM:#}",
+        "{style}{:<10}{style:#} {path}  {DIM}left by {}: expected {expected}, found {actual}{DIM:#}",
         finding.as_str(),
+        printable(&ids.short(job_id)),
     ))
 }
 
 /// A hash by its beginning. The database may hold anything in its place.
 fn shortened(hash: &str) -> String {
-    printable(&hash.chars().take(12).chain(['…']).collect::<String>())
+    printable(&hash.chars().take(8).chain(['…']).collect::<String>())
 }
 
 pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()> {
@@ -139,7 +131,8 @@ pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()
     let Reconciled { checked, ok, findings, superseded, in_flight } = sums;
     let style = if *findings == 0 { GREEN } else { RED };
     out.line(format_args!(
-        "{BOLD}{checked}{BOLD:#} paths compared: {ok} agree, {style}{findings} differ{style:#}, {in_flight} in flight  {DIM}({superseded} older effects superseded){DIM:#}"
+        "{BOLD}{}{BOLD:#} compared: {ok} agree, {style}{findings} differ{style:#}, {in_flight} in flight  {DIM}({superseded} older superseded){DIM:#}",
+        counted(*checked, "path", "paths")
     ))
 }
 
@@ -148,7 +141,11 @@ fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> 
     out.flush()?;
     if !yes && std::io::stdin().is_terminal() {
         let mut stderr = std::io::stderr();
-        write!(stderr, "queue repairs for {} paths? What is there now is overwritten. [y/N] ", found.len())?;
+        write!(
+            stderr,
+            "queue repairs for {}? What is there now is overwritten. [y/N] ",
+            counted(found.len() as u64, "path", "paths")
+        )?;
         stderr.flush()?;
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;

@@ -1,14 +1,15 @@
 //! `jobq show`: everything about one job.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jobq::{EventQuery, Job, Queue, printable};
 use serde_json::value::RawValue;
 
 use super::args::ShowArgs;
 use super::events::event_line;
-use super::locate::Place;
-use super::output::{BOLD, DIM, Output, status_style};
+use super::locate::{Place, now};
+use super::output::{BOLD, DIM, Output, ago, exact, span, status_style};
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
@@ -29,7 +30,7 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     print_columns(&job, out)?;
     out.line(format_args!("{DIM}events{DIM:#}"))?;
     for event in &events {
-        out.line(format_args!("  {}", event_line(event, false)))?;
+        out.line(format_args!("  {}", event_line(event, None)))?;
     }
     Ok(Answer::Yes)
 }
@@ -56,7 +57,6 @@ pub(super) fn columns(job: &Job) -> serde_json::Result<Vec<(&'static str, String
         "gate",
         "priority",
         "attempts",
-        "max_attempts",
         "created_at",
         "run_at",
         "claimed_at",
@@ -82,9 +82,31 @@ pub(super) fn columns(job: &Job) -> serde_json::Result<Vec<(&'static str, String
             None | Some("null" | "false") => continue,
             Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
         };
-        said.push((name, printable(&text)));
+        said.push((name, printable(&readable(name, &text, job))));
     }
     Ok(said)
+}
+
+/// Times with how long ago they are, and durations in units.
+fn readable(name: &str, text: &str, job: &Job) -> String {
+    let then = match name {
+        "attempts" => return format!("{text} of {}", job.max_attempts),
+        "timeout" | "backoff_base" | "backoff_max" => {
+            return text.parse().map_or(text.to_owned(), |millis| exact(Duration::from_millis(millis)));
+        }
+        "created_at" => Some(job.created_at),
+        "run_at" => job.run_at,
+        "claimed_at" => job.claimed_at,
+        "completed_at" => job.completed_at,
+        "locked_at" => job.locked_at,
+        "heartbeat_at" => job.heartbeat_at,
+        _ => None,
+    };
+    match then {
+        Some(then) if then > now() => format!("{text}  (in {})", span(then - now())),
+        Some(then) => format!("{text}  ({} ago)", ago(now(), then)),
+        None => text.to_owned(),
+    }
 }
 
 fn all_events(queue: &Queue, id: &str) -> jobq::Result<Vec<jobq::Event>> {

@@ -3,30 +3,32 @@
 use anstyle::Style;
 use jobq::{Gate, Stats, printable};
 
+use super::ids::Ids;
 use super::locate::Place;
 use super::output::{BOLD, Cell, DIM, Output, RED, span, status_style};
 use super::{Answer, Outcome};
 
 pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
-    let stats = place.open_as_it_is()?.stats()?;
+    let queue = place.open_as_it_is()?;
+    let stats = queue.stats()?;
     if out.json {
         out.json(&stats)?;
     } else {
-        print(&stats, out)?;
+        print(&stats, &mut Ids::new(&queue), out)?;
     }
     Ok(Answer::Yes)
 }
 
-fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
-    question("What work is outstanding right now?", stats.outstanding.is_empty(), out)?;
+fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
+    question("What work is outstanding right now?", "Nothing.", stats.outstanding.is_empty(), out)?;
     let rows = stats.outstanding.iter().map(|o| {
         vec![
             Cell::plain(&o.job_type),
-            Cell::new(o.status.as_str(), status_style(o.status)),
-            Cell::plain(o.gate.map_or("", Gate::as_str)),
+            Cell::whole(o.status.as_str(), status_style(o.status)),
+            Cell::whole(o.gate.map_or("", Gate::as_str), Style::new()),
             number(o.jobs),
             time(o.age_ms),
-            Cell::new(&o.oldest_id, DIM),
+            Cell::whole(ids.short(&o.oldest_id), DIM),
         ]
     });
     table(&["  TYPE", "STATUS", "GATE", "JOBS", "AGE", "OLDEST"], rows, out)?;
@@ -38,19 +40,19 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
             printable(paused.reason.as_deref().unwrap_or("for no reason that is known"))
         ))?;
     }
-    question("What failed and why?", stats.failed.is_empty(), out)?;
+    question("What failed and why?", "Nothing.", stats.failed.is_empty(), out)?;
     let rows = stats.failed.iter().map(|f| {
         vec![
             Cell::plain(&f.job_type),
             Cell::number(counted(f.jobs, f.at_least), RED),
-            Cell::new(&f.newest, DIM),
+            Cell::whole(ids.short(&f.newest), DIM),
             Cell::plain(f.last_error.as_deref().unwrap_or_default()),
         ]
     });
     table(&["  TYPE", "JOBS", "NEWEST", "ERROR"], rows, out)?;
-    question("Is anything stuck?", stats.stuck.is_empty() && stats.blocked.is_empty(), out)?;
-    stuck(stats, out)?;
-    question("How long do jobs take?", stats.durations.is_empty(), out)?;
+    question("Is anything stuck?", "No.", stats.stuck.is_empty() && stats.blocked.is_empty(), out)?;
+    stuck(stats, ids, out)?;
+    question("How long do jobs take?", "None has completed.", stats.durations.is_empty(), out)?;
     let rows = stats.durations.iter().map(|d| {
         let mut row = vec![Cell::plain(&d.job_type), number(d.jobs)];
         row.extend([d.min_ms, d.avg_ms, d.p50_ms, d.p95_ms, d.max_ms].map(time));
@@ -66,13 +68,13 @@ fn print(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
         row
     });
     table(&["  TYPE", "NEWEST", "P50", "P95", "MAX"], rows, out)?;
-    question("Are there duplicate jobs?", stats.duplicates == 0, out)?;
+    question("Are there duplicate jobs?", "No.", stats.duplicates == 0, out)?;
     if stats.duplicates > 0 {
         out.line(format_args!("  {RED}{}{RED:#} keys have more than one unfinished job", stats.duplicates))?;
     }
-    question("What ran in the last hour?", stats.last_hour.is_empty(), out)?;
+    question("What ran in the last hour?", "Nothing.", stats.last_hour.is_empty(), out)?;
     let rows = stats.last_hour.iter().map(|group| {
-        let end = Cell::new(group.status.as_str(), status_style(group.status));
+        let end = Cell::whole(group.status.as_str(), status_style(group.status));
         vec![Cell::plain(&group.job_type), number(counted(group.jobs, group.at_least)), end]
     });
     table(&["  TYPE", "JOBS", "STATUS"], rows, out)?;
@@ -84,7 +86,7 @@ fn costs(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     if stats.costs.is_empty() {
         return Ok(());
     }
-    question("What did jobs cost?", false, out)?;
+    question("What did jobs cost?", "", false, out)?;
     let rows = stats.costs.iter().map(|cost| {
         let more = if cost.at_least { "+" } else { "" };
         let usd = number(format_args!("{:.4}{more}", cost.total_cost_usd));
@@ -93,9 +95,9 @@ fn costs(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     table(&["  TYPE", "JOBS", "USD"], rows, out)
 }
 
-fn stuck(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
+fn stuck(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     for blocked in &stats.blocked {
-        let (jobs, id) = (blocked.jobs, printable(&blocked.id));
+        let (jobs, id) = (blocked.jobs, printable(&ids.short(&blocked.id)));
         let wait = if jobs == 1 { "job waits" } else { "jobs wait" };
         out.line(format_args!(
             "  {RED}{jobs}{RED:#} {wait} on {} {id}, which failed ({}); `jobq retry {id}` or `jobq cancel {id}`",
@@ -107,7 +109,7 @@ fn stuck(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
         let (by, last) = (stuck.locked_by.as_deref().unwrap_or("nobody"), stuck.last_sign_of_life.as_deref());
         out.line(format_args!(
             "  {} {} held by {}, last heard of {}",
-            printable(&stuck.id),
+            printable(&ids.short(&stuck.id)),
             printable(&stuck.job_type),
             printable(by),
             last.unwrap_or("never")
@@ -116,8 +118,10 @@ fn stuck(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
     Ok(())
 }
 
-fn question(text: &str, nothing: bool, out: &mut Output) -> std::io::Result<()> {
-    out.line(format_args!("{BOLD}{text}{BOLD:#}{}", if nothing { " Nothing." } else { "" }))
+/// With the answer, if that is all there is to say.
+fn question(text: &str, answer: &str, nothing: bool, out: &mut Output) -> std::io::Result<()> {
+    let answer = if nothing { format!(" {answer}") } else { String::new() };
+    out.line(format_args!("{BOLD}{text}{BOLD:#}{answer}"))
 }
 
 /// Nothing at all when there are no rows.

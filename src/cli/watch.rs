@@ -6,6 +6,7 @@ use jobq::{DiskWatch, Drift, Error, ErrorKind, ReconcileOptions, printable};
 use serde_json::json;
 
 use super::args::ReconcileArgs;
+use super::ids::Ids;
 use super::locate::Place;
 use super::output::{DIM, GREEN, Output};
 use super::reconcile::print;
@@ -25,21 +26,22 @@ pub(super) fn run(args: &ReconcileArgs, options: &ReconcileOptions, place: &Plac
         out.flush()?;
     }
     let mut failed = None;
+    let mut ids = Ids::new(&queue);
     watch.run(&queue, |drift| {
-        let told = tell(drift, out).and_then(|()| out.flush());
+        let told = tell(drift, &mut ids, out).and_then(|()| out.flush());
         told.map_err(|error| failed = Some(error)).is_ok()
     })?;
     failed.map_or(Ok(Answer::Yes), |error| Err(error.into()))
 }
 
-fn tell(drift: &Drift, out: &mut Output) -> std::io::Result<()> {
+fn tell(drift: &Drift, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     match drift {
         Drift::Drifted(difference) if out.json => {
             let mut line = json!(difference);
             line["event"] = "drifted".into();
             out.json(&line)
         }
-        Drift::Drifted(difference) => print(difference, out),
+        Drift::Drifted(difference) => print(difference, ids, out),
         Drift::Healed(path) if out.json => out.json(&json!({ "event": "healed", "path": path })),
         Drift::Healed(path) => out.line(format_args!("{GREEN}healed{GREEN:#}     {}", printable(path))),
     }

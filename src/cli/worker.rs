@@ -3,31 +3,22 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use jobq::{Error, ErrorKind, Shutdown, Supervisor, Worker, WorkerOptions};
+use jobq::store::Outstanding;
+use jobq::{Error, ErrorKind, Gate, Queue, Registry, Shutdown, Supervisor, Worker, WorkerOptions};
 
 use super::args::WorkerArgs;
 use super::lifecycle::Lifecycle;
 use super::locate::Place;
 use super::output::{DIM, Output};
+use super::progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &Output, quiet: bool) -> Outcome {
     let registry = place.registry()?;
     let queue = Arc::new(place.open_as_it_is()?);
-    let options = WorkerOptions {
-        concurrency: args.concurrency,
-        types: args.types.clone(),
-        drain: args.drain,
-        poll_interval: args.poll_interval,
-        lease: args.lease,
-        grace: args.grace,
-        reconcile: !args.no_reconcile && place.config.reconcile_at_start,
-        retention: place.config.retention.clone(),
-        supervisor: Some(supervisor),
-        limits: place.config.limits(),
-    };
+    let options = WorkerOptions { supervisor: Some(supervisor), ..place.config.worker_options(args) };
     let people = !out.json && std::io::stdout().is_terminal();
-    let bar = (args.drain && people && !quiet && std::io::stderr().is_terminal()).then(|| total(&queue)).transpose()?;
+    let bar = if args.drain && people && progress::is_wanted(out) { total(&queue, &registry)? } else { None };
     let lifecycle = Arc::new(Lifecycle::new(people, quiet, bar));
     let printer = Arc::clone(&lifecycle);
     let worker = Worker::new(queue, registry, options)?.observed_by(move |event| printer.print(event));
@@ -50,7 +41,13 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
     Ok(Answer::Yes)
 }
 
-/// Unfinished jobs, for the length of the progress bar.
-fn total(queue: &jobq::Queue) -> jobq::Result<u64> {
-    Ok(queue.stats()?.outstanding.iter().map(|group| u64::try_from(group.jobs).unwrap_or(0)).sum())
+/// The jobs that are to be run now, for the length of the progress bar, if there are any.
+fn total(queue: &Queue, registry: &Registry) -> jobq::Result<Option<u64>> {
+    let known = registry.names();
+    let is_now = |group: &&Outstanding| {
+        known.contains(&group.job_type) && !matches!(group.gate, Some(Gate::Delayed | Gate::Backoff))
+    };
+    let jobs =
+        queue.stats()?.outstanding.iter().filter(is_now).map(|group| u64::try_from(group.jobs).unwrap_or(0)).sum();
+    Ok((jobs > 0).then_some(jobs))
 }

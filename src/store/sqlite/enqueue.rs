@@ -7,7 +7,7 @@ use super::admit;
 use super::gates::{self, Waiter};
 use super::row::read;
 use super::tx::Tx;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, printable};
 use crate::json::{DEFAULT_KEY, JsonText, same_meaning};
 use crate::new_job::Unique;
 use crate::state::{Gate, Status};
@@ -106,7 +106,10 @@ pub(super) fn open_parent(tx: &Tx<'_>, parent: &str, before_seq: i64) -> Result<
         Ok((row.get::<_, i64>(0)?, row.get::<_, Status>(1)?))
     })?;
     match found {
-        None => Err(Error::not_found(parent).context("waiting_on")),
+        None => Err(Error::new(
+            ErrorKind::NotFound,
+            format!("waiting_on: no job {}; it takes the whole id of a job that is there", printable(parent)),
+        )),
         Some((seq, _)) if seq >= before_seq => Err(Error::invalid(
             "waiting_on",
             format_args!("job {parent} was queued later; a job waits only on an earlier one"),

@@ -1,0 +1,103 @@
+//! What a worker's events are in words, and as JSON.
+
+use jobq::clock::rfc3339;
+use jobq::worker::{AttemptEnd, AttemptReport};
+use jobq::{WorkerEvent, printable};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::locate::now;
+use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW};
+
+pub(super) fn for_people(event: &WorkerEvent) -> Option<String> {
+    let time = &rfc3339(now())[11..19];
+    let text = match event {
+        WorkerEvent::Started { worker, types, concurrency } => {
+            format!("{DIM}worker {worker}, {concurrency} at a time: {}{DIM:#}", types.join(", "))
+        }
+        WorkerEvent::Attempt(attempt) => attempt_for_people(attempt),
+        WorkerEvent::Reclaimed(done) => format!(
+            "{YELLOW}reclaimed{YELLOW:#} from workers that are gone: {} to run again, {} to apply, {} failed",
+            done.pending.len(),
+            done.unowned.len(),
+            done.failed.len()
+        ),
+        WorkerEvent::Reconciled(sums) if sums.findings > 0 => format!(
+            "{YELLOW}drift{YELLOW:#} {} of {} paths are not as jobs left them; `jobq reconcile` lists them",
+            sums.findings, sums.checked
+        ),
+        WorkerEvent::UnknownType { job_type } => format!(
+            "{YELLOW}waiting{YELLOW:#} jobs of type {} have no handler here; they stay pending",
+            printable(job_type)
+        ),
+        WorkerEvent::ThreadLost { job_id, job_type } => {
+            format!("{RED}stuck{RED:#} {} {job_id}: its handler did not stop; given up", printable(job_type))
+        }
+        WorkerEvent::Trouble { error, retry_in } => format!(
+            "{RED}trouble{RED:#} {}; trying again in {}",
+            printable(error),
+            humantime::format_duration(*retry_in)
+        ),
+        WorkerEvent::TroubleOver => format!("{GREEN}going on{GREEN:#}"),
+        WorkerEvent::Stopping { waiting_for } => {
+            format!("{YELLOW}stopping{YELLOW:#} after {}; once more to give it back instead", waiting_for.join(", "))
+        }
+        _ => return None,
+    };
+    Some(format!("{DIM}{time}{DIM:#} {text}"))
+}
+
+fn attempt_for_people(attempt: &AttemptReport) -> String {
+    let (style, word) = match attempt.outcome {
+        AttemptEnd::Completed => (GREEN, "completed"),
+        AttemptEnd::Rescheduled => (YELLOW, "rescheduled"),
+        AttemptEnd::Failed => (RED, "failed"),
+        AttemptEnd::Released => (CYAN, "released"),
+        AttemptEnd::Cancelled => (DIM, "cancelled"),
+        AttemptEnd::Deferred => (YELLOW, "deferred"),
+        AttemptEnd::LeaseLost => (RED, "lease lost"),
+    };
+    let error = attempt.error.as_ref().map(|e| format!(": {}", printable(&e.text()))).unwrap_or_default();
+    format!(
+        "{style}{word:<11}{style:#} {} {}  {DIM}attempt {}, {:.1?}{DIM:#}{error}",
+        printable(&attempt.job_type),
+        attempt.job_id,
+        attempt.attempt,
+        attempt.duration
+    )
+}
+
+/// When, what, and what there is to say about it.
+#[derive(Serialize)]
+struct Line<T> {
+    at: String,
+    event: &'static str,
+    #[serde(flatten)]
+    data: T,
+}
+
+pub(super) fn for_programs(event: &WorkerEvent) -> Option<String> {
+    match event {
+        WorkerEvent::Started { worker, types, concurrency } => {
+            line("worker_started", json!({ "worker": worker, "types": types, "concurrency": concurrency }))
+        }
+        WorkerEvent::Attempt(attempt) => line("attempt", attempt),
+        WorkerEvent::Reclaimed(done) => line("reclaimed", done),
+        WorkerEvent::Reconciled(sums) => line("reconciled", sums),
+        WorkerEvent::UnknownType { job_type } => line("unknown_type", json!({ "type": job_type })),
+        WorkerEvent::ThreadLost { job_id, job_type } => {
+            line("thread_lost", json!({ "job_id": job_id, "type": job_type }))
+        }
+        WorkerEvent::Trouble { error, retry_in } => {
+            line("trouble", json!({ "error": error, "retry_in_ms": retry_in.as_millis() }))
+        }
+        WorkerEvent::TroubleOver => line("trouble_over", json!({})),
+        WorkerEvent::Stopping { waiting_for } => line("stopping", json!({ "waiting_for": waiting_for })),
+        WorkerEvent::Stopped(summary) => line("worker_stopped", summary),
+        _ => None,
+    }
+}
+
+fn line(event: &'static str, data: impl Serialize) -> Option<String> {
+    serde_json::to_string(&Line { at: rfc3339(now()), event, data }).ok()
+}

@@ -1,0 +1,147 @@
+//! What people see at a terminal: tables that fit it, short ids that can be typed,
+//! and what to do next.
+
+use serde_json::json;
+
+use super::harness::Scratch;
+use super::pty::Terminal;
+
+/// Wide characters take two columns.
+fn width(line: &str) -> usize {
+    line.chars().map(|c| if c >= '\u{1100}' && c != '…' { 2 } else { 1 }).sum()
+}
+
+/// Jobs with much to say: long types, long errors, wide characters, each in its state.
+fn busy() -> Scratch {
+    let q = Scratch::new();
+    for path in ["out/a.txt", "out/b.txt"] {
+        q.enqueue(&["create_file", &json!({"path": path, "content": "a"}).to_string()]);
+    }
+    let missing = json!({"path": "资料/没有这样的文件/没有这样的文件/没有.txt", "requireExists": true}).to_string();
+    q.enqueue(&["delete_file", &missing, "--max-attempts", "1"]);
+    q.ok(&["worker", "--drain"]);
+    let first = q.enqueue(&["a_type_with_a_name_that_is_longer_than_one_would_like_it_to_be", "{}"]);
+    q.enqueue(&["create_file", r#"{"path":"out/c.txt","content":"c"}"#, "--after", &first]);
+    q.enqueue(&["create_file", r#"{"path":"out/d.txt","content":"d"}"#, "--delay", "2h"]);
+    q.sql()
+        .execute(
+            "UPDATE jobs SET last_error = last_error || ': 文件文件文件文件文件文件文件' WHERE status = 'failed'",
+            [],
+        )
+        .unwrap();
+    q
+}
+
+#[test]
+fn tables_fit_the_terminal_whatever_its_width() {
+    let q = busy();
+    for columns in [40, 80, 120] {
+        for args in [vec!["list"], vec!["stats"], vec!["events"], vec!["blame", "out/a.txt"], vec!["handlers"]] {
+            let lines = Terminal::wide(columns, &q, &args).screen();
+            assert!(lines.len() >= 3 || args[0] == "blame", "{args:?}: {lines:?}");
+            // The name of a folder is not cut; no table has it.
+            for line in lines.iter().filter(|line| !line.contains("/.jobq/handlers/")) {
+                assert!(width(line) <= usize::from(columns), "{args:?} at {columns}: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ids_are_short_on_a_terminal_and_every_command_takes_them() {
+    let q = Scratch::new();
+    let parent = q.enqueue(&["create_file", r#"{"path":"a","content":"1"}"#]);
+    q.enqueue(&["delete_file", r#"{"path":"a"}"#]);
+    let lines = Terminal::of(&q, &["list"]).screen();
+    let short = lines[2].split_whitespace().next().unwrap();
+    assert!(short.len() < 26 && parent.starts_with(short), "{lines:?}");
+    assert!(lines[1].contains(&format!("behind {short} on path:a")), "{lines:?}");
+    assert!(q.ok(&["list"]).contains(&parent), "whole where programs read");
+    assert_eq!(q.json(&["show", short])[0]["id"], json!(parent));
+    assert_eq!(q.json(&["events", short]).len(), 1);
+    let child = q.enqueue(&["send_mail", "{}", "--after", short]);
+    assert_eq!(q.json(&["show", &child])[0]["waiting_on"], json!(parent));
+    assert_eq!(q.json(&["cancel", short])[0]["id"], json!(parent));
+    assert_eq!(q.json(&["retry", short])[0]["id"], json!(parent));
+}
+
+#[test]
+fn an_id_is_as_long_as_it_must_be_to_name_one_job() {
+    let q = Scratch::new();
+    for id in ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW", "01ARZ3NDEKZZZZZZZZZZZZZZZZ"] {
+        q.enqueue(&["send_mail", "{}", "--no-key", "--id", id]);
+    }
+    let lines = Terminal::of(&q, &["list"]).screen();
+    let ids: Vec<&str> = lines[1..].iter().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(ids, ["01ARZ3NDEKZZZZ", "01ARZ3NDEKTSV4RRFFQ69G5FAW", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    for args in [
+        vec!["show", "01ARZ3NDEKTSV4"],
+        vec!["events", "01ARZ3NDEKTSV4"],
+        vec!["retry", "01ARZ3NDEKTSV4"],
+        vec!["cancel", "01ARZ3NDEKTSV4"],
+        vec!["enqueue", "send_mail", "{}", "--after", "01ARZ3NDEKTSV4"],
+    ] {
+        let error = q.refused(2, &args);
+        assert!(error.contains("5FAV") && error.contains("5FAW"), "{args:?} names what there is: {error}");
+    }
+    // What a program hands in is to mean the same tomorrow.
+    let batch = r#"{"type":"send_mail","payload":{},"waiting_on":"01ARZ3NDEKZZZZ"}"#;
+    let said = q.run_with_input(&["enqueue", "--batch", "-"], batch);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("whole id"), "{}", said.stderr);
+}
+
+#[test]
+fn an_empty_list_says_what_to_do_next_and_leaves_standard_output_alone() {
+    let q = Scratch::new();
+    let (none, filter) = (["list"].as_slice(), ["list", "--status", "failed"].as_slice());
+    for args in [none, filter] {
+        let said = q.run(args);
+        assert_eq!((said.code, said.stdout.as_str()), (0, ""));
+        assert!(said.stderr.contains("no jobs yet") && said.stderr.contains("jobq enqueue"), "{}", said.stderr);
+    }
+    q.enqueue(&["send_mail", "{}"]);
+    let said = q.run(filter);
+    assert!(said.stdout.is_empty() && said.stderr.contains("`jobq list` shows all"), "{}", said.stderr);
+    for more in ["--json", "-q"] {
+        let said = q.run(&["list", "--status", "failed", more]);
+        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""), "{more}");
+    }
+}
+
+/// It is queued all the same: a worker that knows the type may come.
+#[test]
+fn a_slip_in_the_name_of_a_type_is_told_with_what_was_probably_meant() {
+    let q = Scratch::new();
+    let lines = Terminal::of(&q, &["enqueue", "creat_file", "{}"]).screen();
+    assert!(lines[0].starts_with("queued") && lines[1].contains("did you mean create_file?"), "{lines:?}");
+    let lines = Terminal::of(&q, &["enqueue", "send_mail", "{}"]).screen();
+    assert!(lines[1].contains("`jobq handlers`"), "{lines:?}");
+    let lines = Terminal::of(&q, &["enqueue", "create_file", r#"{"path":"a","content":""}"#]).screen();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(q.run(&["enqueue", "creat_file", "{\"n\":2}"]).stderr, "", "nobody there to be told");
+}
+
+#[test]
+fn a_status_has_its_colour_on_a_terminal() {
+    let q = busy();
+    let mut command = q.command(&["list"]);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        command.env_remove(name);
+    }
+    let (shown, _) = Terminal::fed(&mut command).end();
+    for coloured in ["\u{1b}[32mcompleted", "\u{1b}[31mfailed", "\u{1b}[33mpending"] {
+        assert!(shown.contains(coloured), "{coloured:?}: {shown:?}");
+    }
+}
+
+/// The line of a finding is all that is said of it.
+#[test]
+fn drift_is_told_once() {
+    let q = busy();
+    std::fs::write(q.path().join("out/a.txt"), "changed").unwrap();
+    let lines = Terminal::of(&q, &["reconcile"]).screen();
+    assert_eq!(lines.iter().filter(|line| line.contains("out/a.txt")).count(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("changed    out/a.txt") && lines[1].contains("1 differ"), "{lines:?}");
+    assert!(q.run(&["reconcile"]).stderr.contains("out/a.txt"), "and logged where logs are read");
+}

@@ -256,7 +256,7 @@ fn looking_changes_nothing() {
 #[test]
 fn colours_are_for_those_who_want_them() {
     let Jobs { q, .. } = jobs();
-    for (setting, red) in [("", true), ("NO_COLOR=1 ", false)] {
+    for (setting, red) in [("", true), ("NO_COLOR=1 ", false), ("CLICOLOR=0 ", false)] {
         let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
         tmux.line(&format!("{setting}jobq top"));
         tmux.wait_for_all(&[FAILURE, "q quit"]);

@@ -84,7 +84,7 @@ def plots(rows, folder):
         for place, bar in enumerate(bars):
             axes.text(bar[1] * 1.05, place, figure(bar[1]), va="center")
         axes.set_xscale("log")
-        axes.set_xlabel("no-op jobs done per second, 8 at once (log); dark: a power cut loses nothing that was acknowledged")
+        axes.set_xlabel("no-op jobs done per second, 8 at once (log)\ndark: a power cut loses nothing that was acknowledged")
         save(pyplot, folder / "performance-durability.svg")
 
     curve = [row for row in rows if row["name"].startswith("claim + complete, rows: ")]

@@ -28,11 +28,12 @@ pub(crate) fn run(sizes: &Sizes, table: &mut Table) {
         let types: &[&str] = if [PAUSED, AT_ITS_LIMIT].contains(&name) { &["noop", "other"] } else { &["noop"] };
         let limits = if name == AT_ITS_LIMIT { Limits::from([("other".to_owned(), 1)]) } else { Limits::new() };
         let folder = tempfile::tempdir().unwrap();
-        let (empty_folder, pile_folder) = (folder.path().join("empty"), folder.path().join("pile"));
-        let (empty, pile) = (Ours::open(&empty_folder), Ours::open(&pile_folder));
+        let pile = Ours::open(&folder.path().join("pile"));
         make(&pile, sizes);
         let (mut with, mut without) = (Vec::new(), Vec::new());
-        for _ in 0..sizes.rounds.max(5) {
+        for round in 0..sizes.rounds.max(5) {
+            // A new one each time: what was finished in the rounds before would be a pile of its own.
+            let empty = Ours::open(&folder.path().join(format!("empty-{round}")));
             // Long enough for some checkpoints: whether one falls into a round must not decide what is measured.
             let count = sizes.drain;
             for (ours, rates) in [(&empty, &mut without), (&pile, &mut with)] {

@@ -70,11 +70,21 @@ impl Files {
         answer.map_err(|errno| FileError::os(name, doing, errno))
     }
 
+    /// Whether others would find this folder where it was made.
+    pub(super) fn is_in_its_place(&self, folder: &OwnedFd) -> bool {
+        let Some(state) = &self.state_folder else { return false };
+        let found = Meta::at(state, format!("stage/{}", self.stage.owner));
+        matches!((Meta::of(folder), found), (Ok(held), Ok(Some(found))) if held.id() == found.id())
+    }
+
     /// What was in it is gone with it, however well it was synced.
-    fn leave_stage_folder(&self, gone: &Arc<OwnedFd>) {
+    pub(super) fn leave_stage_folder(&self, gone: &Arc<OwnedFd>) {
         let _one_at_a_time = self.stage.own.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stage.own.get().is_some_and(|folder| Arc::ptr_eq(&folder, gone)) {
-            tracing::warn!(owner = self.stage.owner, "the stage folder of this process was removed; it is made again");
+            tracing::warn!(
+                owner = self.stage.owner,
+                "the stage folder of this process was removed or moved; it is made again"
+            );
             self.stage.files().values_mut().for_each(|known| *known = Durability::Lost);
             self.stage.own.set(None);
         }

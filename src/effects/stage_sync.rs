@@ -63,6 +63,11 @@ impl Files {
             let there: Vec<String> =
                 self.stage.files().iter().filter(|(_, known)| is_open(known)).map(|(name, _)| name.clone()).collect();
             let Some(folder) = self.stage.folder() else { return Ok(()) };
+            // Whoever goes on after a crash looks for them by name.
+            if !self.is_in_its_place(&folder) {
+                self.leave_stage_folder(&folder);
+                return Ok(());
+            }
             let answer = self.sync_folder(&folder, ".jobq/stage");
             let mut files = self.stage.files();
             match answer {

@@ -142,7 +142,7 @@ impl SqliteStore {
         Ok(Self {
             root,
             writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake).bounding(
-                path.clone(),
+                log_of(&path),
                 MOST_LOG,
                 writer::log::LOOK,
             ),

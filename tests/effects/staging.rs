@@ -134,3 +134,20 @@ fn a_stage_folder_that_somebody_has_removed_is_made_again() {
     let error = files.plan_all(vec![put(gone)]).unwrap_err();
     assert!(!error.is_permanent() && error.message().contains("stage it anew"), "{error}");
 }
+
+/// It is still held open; but whoever goes on after a crash looks for it by its name.
+#[test]
+fn what_is_in_a_stage_folder_that_somebody_has_moved_is_not_relied_on() {
+    let world = World::new();
+    let files = world.files();
+    let put = |staged| FileEffect::Put { path: "x".into(), content: Content::Staged(staged), expect: Expect::Any };
+    let moved = files.plan_all(vec![put(files.stage_bytes(&lease("a"), 0, b"moved").unwrap())]).unwrap();
+    fs::rename(world.state().join("stage"), world.state().join("elsewhere")).unwrap();
+    files.sync_stage().unwrap();
+    let error = files.confirm_staged(&moved).unwrap_err();
+    assert!(!error.is_permanent() && error.message().contains("stage it anew"), "{error}");
+    let again = files.plan_all(vec![put(files.stage_bytes(&lease("b"), 0, b"new").unwrap())]).unwrap();
+    files.sync_stage().unwrap();
+    files.confirm_staged(&again).unwrap();
+    assert_eq!(world.staged(), ["owner-1/b.1.0"]);
+}

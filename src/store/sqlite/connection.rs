@@ -18,14 +18,30 @@ pub(super) const OLDEST_SQLITE: i32 = 3_051_003;
 /// forced: two of the largest checkpoints' worth, in bytes.
 pub(crate) const MOST_LOG: u64 = 128 << 20;
 
-/// After how many pages in the log they are brought into the database, at least and at
-/// most; in between as many as the database has (`writer/log.rs` sees to that).
+/// After how many bytes in the log they are brought into the database, at least and at
+/// most; in between as many as the database has.
 ///
 /// A job touches about ten pages. The fewer checkpoints, the more often a page is
 /// written once where it would be written several times: keys of jobs are hashes, so
 /// among many that wait each is on a page of its own. But a log that is larger than
 /// the database gains nothing.
-pub(super) const CHECKPOINT_AFTER: std::ops::RangeInclusive<u64> = 8_000..=16_000;
+const CHECKPOINT_AFTER: std::ops::RangeInclusive<u64> = (32 << 20)..=(64 << 20);
+
+/// Sets that for a connection, by what the database has now; to be done again as it grows.
+pub(super) fn space_checkpoints(conn: &Connection) -> Result<()> {
+    let ask = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0)).map(u64::from).map_err(sql_error);
+    let page = ask("page_size")?.max(1);
+    let pages = checkpoint_after(ask("page_count")? * page) / page;
+    expect_pragma(conn, "wal_autocheckpoint", &pages.to_string(), &pages.to_string())
+}
+
+/// Of a database of so many bytes.
+fn checkpoint_after(size: u64) -> u64 {
+    size.clamp(*CHECKPOINT_AFTER.start(), *CHECKPOINT_AFTER.end())
+}
+
+/// SQLite counts milliseconds in 31 bits, and `rusqlite` panics beyond.
+const LONGEST_PATIENCE: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +68,7 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
         None => Connection::open_with_flags(path, flags),
     }
     .map_err(at)?;
-    conn.busy_timeout(busy_timeout).map_err(at)?;
+    conn.busy_timeout(busy_timeout.min(LONGEST_PATIENCE)).map_err(at)?;
     // Until the schema is known to be ours, closing this connection must not
     // change the file, not even by a checkpoint.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(at)?;
@@ -77,8 +93,7 @@ pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
     expect_pragma(conn, "journal_size_limit", &most, &most)?;
     // Savepoints keep what they may have to undo in memory, not in temporary files.
     expect_pragma(conn, "temp_store", "MEMORY", "2")?;
-    let pages = CHECKPOINT_AFTER.start().to_string();
-    expect_pragma(conn, "wal_autocheckpoint", &pages, &pages)?;
+    space_checkpoints(conn)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sql_error)?;
     Ok(())
 }
@@ -100,7 +115,7 @@ fn enter_wal(conn: &Connection, patience: Duration) -> Result<()> {
 /// Does something for which others are waited for no longer than this.
 pub(super) fn with_patience<T>(conn: &Connection, patience: Duration, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let usual: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0)).map_err(sql_error)?;
-    conn.busy_timeout(patience).map_err(sql_error)?;
+    conn.busy_timeout(patience.min(LONGEST_PATIENCE)).map_err(sql_error)?;
     let answer = work();
     conn.busy_timeout(Duration::from_millis(usual.into())).map_err(sql_error)?;
     answer
@@ -186,6 +201,34 @@ mod tests {
         let before = log();
         conn.execute_batch("INSERT INTO t VALUES (1)").unwrap();
         assert!(0 < before && before < log(), "{before}, then {}", log());
+    }
+
+    #[test]
+    fn checkpoints_of_a_large_database_are_rarer_and_not_without_bound() {
+        let mib = |size: u64| checkpoint_after(size << 20) >> 20;
+        assert_eq!([0, 32, 48, 64, 1 << 20].map(mib), [32, 32, 48, 64, 64]);
+    }
+
+    #[test]
+    fn checkpoints_are_spaced_by_the_size_of_the_database_whatever_its_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("some.db");
+        let app = Connection::open(&db).unwrap();
+        app.execute_batch("PRAGMA page_size = 8192; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(45 << 20))")
+            .unwrap();
+        let conn = open(&db, Role::Writer, false, Duration::from_secs(1)).unwrap();
+        settle(&conn, Duration::from_secs(1)).unwrap();
+        let after: u64 =
+            conn.pragma_query_value(None, "wal_autocheckpoint", |row| row.get::<_, u32>(0)).unwrap().into();
+        assert!((45 << 20..46 << 20).contains(&(after * 8192)), "{after}");
+    }
+
+    /// A month is what somebody may well put into the settings.
+    #[test]
+    fn any_patience_can_be_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let conn = open(&folder.path().join("some.db"), Role::Writer, true, Duration::MAX).unwrap();
+        assert!(conn.pragma_query_value(None, "busy_timeout", |row| row.get::<_, u32>(0)).unwrap() > 2_000_000_000);
     }
 
     #[test]

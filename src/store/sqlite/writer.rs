@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection::sql_error;
+use super::connection::{self, sql_error};
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
 use line::{Line, Waiting, lock};
@@ -100,8 +100,8 @@ impl Writer {
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
     /// many bytes, and looked at so often.
-    pub(super) fn bounding(self, database: PathBuf, limit: u64, look: Duration) -> Self {
-        Self { log: Some(Mutex::new(LogBound::new(database, limit, look))), ..self }
+    pub(super) fn bounding(self, log: PathBuf, limit: u64, look: Duration) -> Self {
+        Self { log: Some(Mutex::new(LogBound::new(log, limit, look))), ..self }
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -140,7 +140,7 @@ impl Writer {
                 led = self.run_group();
             }
             let answered = led.len();
-            if self.log_is_long() {
+            if guarded(|| self.log_is_long()).unwrap_or(false) {
                 // Their work is done; only who leads waits for those who read.
                 line::announce(&led);
                 led.clear();
@@ -346,18 +346,20 @@ impl Writer {
 
     fn log_is_long(&self) -> bool {
         let Some(log) = &self.log else { return false };
-        let (mut log, now) = (lock(log), Instant::now());
+        // The seat first, as in `shorten_log`.
+        let (seat, mut log, now) = (lock(&self.seat), lock(log), Instant::now());
         if !log.is_time(now) {
             return false;
         }
-        if let Some(conn) = &*lock(&self.seat) {
-            log.space_checkpoints(conn);
+        if let Some(Err(error)) = seat.as_ref().map(connection::space_checkpoints) {
+            tracing::debug!(%error, "checkpoints come as often as before");
         }
         log.is_long(now)
     }
 
     fn shorten_log(&self) {
-        if let (Some(log), Some(conn)) = (&self.log, &*lock(&self.seat)) {
+        let seat = lock(&self.seat);
+        if let (Some(log), Some(conn)) = (&self.log, &*seat) {
             lock(log).shorten(conn);
         }
     }

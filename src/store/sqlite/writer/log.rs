@@ -7,14 +7,13 @@
 //! is in the database, those who come read from there, and those who were there
 //! are waited for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::store::sqlite::connection::{self, CHECKPOINT_AFTER, sql_error};
-use crate::store::sqlite::health;
+use crate::store::sqlite::connection::{self, sql_error};
 
 /// How long readers are waited for; nobody can write meanwhile.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -22,15 +21,11 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// who reads for an hour takes a tenth of the writers' time, not all of it.
 const REST: u32 = 9;
 
-/// SQLite's own, in bytes.
-const PAGE: u64 = 4096;
-
 /// How often it is looked at. Not after every COMMIT: a file whose times have been asked for gets new ones with
 /// the next write, and then a sync has to write those as well, which takes as long as all the rest of it.
 pub(in crate::store::sqlite) const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) struct LogBound {
-    database: PathBuf,
     log: PathBuf,
     /// Larger than this, in bytes, it is not left to SQLite.
     limit: u64,
@@ -41,9 +36,8 @@ pub(super) struct LogBound {
 }
 
 impl LogBound {
-    pub(super) fn new(database: PathBuf, limit: u64, look: Duration) -> Self {
-        let log = health::log_of(&database);
-        Self { database, log, limit, look, looked: None, not_before: None }
+    pub(super) fn new(log: PathBuf, limit: u64, look: Duration) -> Self {
+        Self { log, limit, look, looked: None, not_before: None }
     }
 
     /// Whether it is time to look; to be asked between transactions.
@@ -57,15 +51,8 @@ impl LogBound {
 
     /// Whether the log has to be cut by force.
     pub(super) fn is_long(&self, now: Instant) -> bool {
-        size_of(&self.log) > self.limit && self.not_before.is_none_or(|at| at <= now)
-    }
-
-    /// The larger the database, the rarer the checkpoints.
-    pub(super) fn space_checkpoints(&self, conn: &Connection) {
-        let pages = checkpoint_after(size_of(&self.database));
-        if let Err(error) = conn.pragma_update(None, "wal_autocheckpoint", pages.to_string()) {
-            tracing::debug!(%error, "checkpoints come as often as before");
-        }
+        let size = self.log.metadata().map_or(0, |log| log.len());
+        size > self.limit && self.not_before.is_none_or(|at| at <= now)
     }
 
     /// Brings all of the log into the database and cuts it to nothing, if those who
@@ -86,16 +73,6 @@ impl LogBound {
     }
 }
 
-/// Of a database of so many bytes.
-fn checkpoint_after(size: u64) -> u64 {
-    (size / PAGE).clamp(*CHECKPOINT_AFTER.start(), *CHECKPOINT_AFTER.end())
-}
-
-/// Asked for, not opened: closing the file would take SQLite's locks away.
-fn size_of(file: &Path) -> u64 {
-    file.metadata().map_or(0, |file| file.len())
-}
-
 /// False if somebody was reading all the time.
 fn truncate(conn: &Connection) -> Result<bool> {
     connection::with_patience(conn, PATIENCE, || {
@@ -111,9 +88,9 @@ mod tests {
     #[test]
     fn who_waited_in_vain_rests_for_longer_than_it_waited() {
         let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("db-wal");
+        let log = folder.path().join("log");
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut bound = LogBound::new(folder.path().join("db"), 3, Duration::ZERO);
+        let mut bound = LogBound::new(log.clone(), 3, Duration::ZERO);
         assert!(!bound.is_long(start), "there is none");
         std::fs::write(&log, "abc").unwrap();
         assert!(!bound.is_long(start));
@@ -129,17 +106,9 @@ mod tests {
     #[test]
     fn it_is_looked_at_now_and_then() {
         let start = Instant::now();
-        let mut bound = LogBound::new(PathBuf::from("db"), 3, LOOK);
+        let mut bound = LogBound::new(PathBuf::from("log"), 3, LOOK);
         assert!(bound.is_time(start));
         assert!(!bound.is_time(start + LOOK / 2));
         assert!(bound.is_time(start + LOOK));
-    }
-
-    #[test]
-    fn checkpoints_of_a_large_database_are_rarer_and_not_without_bound() {
-        let pages = |pages: u64| checkpoint_after(pages * PAGE);
-        assert_eq!([pages(0), pages(8_000)], [8_000; 2]);
-        assert_eq!(pages(12_345), 12_345);
-        assert_eq!([pages(16_000), pages(1 << 30)], [16_000; 2]);
     }
 }

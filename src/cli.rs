@@ -46,6 +46,8 @@ pub(crate) enum Failure {
     Queue(jobq::Error),
     /// The reader of our output has gone; nothing is wrong.
     OutputClosed,
+    /// What there was to say could not be said.
+    OutputFailed(io::Error),
 }
 
 impl From<jobq::Error> for Failure {
@@ -56,11 +58,18 @@ impl From<jobq::Error> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::OutputClosed;
-        }
-        Self::Queue(jobq::Error::new(ErrorKind::Io, format!("cannot write the output: {error}")))
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::OutputFailed(error) }
     }
+}
+
+/// Exit code 5 says that nothing has happened. A command that changes something has done so before it says so.
+fn without_output(error: &io::Error, command: &Command) -> jobq::Error {
+    let message = format!("cannot write the output: {error}");
+    if command.only_looks() {
+        return jobq::Error::new(ErrorKind::Io, message);
+    }
+    let ask = "what it was about may have been done: look, or ask again with the same id or key";
+    jobq::Error::new(ErrorKind::OutcomeUnknown, format!("{message}; {ask}"))
 }
 
 /// What a command answers: yes, or "it ran and the answer is no".
@@ -77,8 +86,13 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
     init_logging(&cli);
     let mut output = Output::new(cli.global.json, cli.global.quiet);
-    let code = match run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?)) {
-        Ok(Answer::Yes) | Err(Failure::OutputClosed) => 0,
+    let outcome = run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?));
+    let outcome = outcome.map_err(|failure| match failure {
+        Failure::OutputFailed(error) => Failure::Queue(without_output(&error, &cli.command)),
+        other => other,
+    });
+    let code = match outcome {
+        Ok(Answer::Yes) | Err(Failure::OutputClosed | Failure::OutputFailed(_)) => 0,
         Ok(Answer::No) => 1,
         Ok(Answer::Failed(kind)) => exit_code(kind),
         Err(Failure::Queue(error)) => {

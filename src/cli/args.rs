@@ -117,6 +117,20 @@ Examples:
     Man(ManArgs),
 }
 
+impl Command {
+    /// Whether it leaves everything as it is.
+    pub(crate) fn only_looks(&self) -> bool {
+        match self {
+            Self::Reconcile(args) => !args.requeue,
+            Self::Handlers(args) => args.resume.is_none(),
+            Self::Blame(_) | Self::List(_) | Self::Show(_) | Self::Events(_) | Self::Stats | Self::Top(_) => true,
+            Self::Doctor(_) | Self::Config | Self::Completions(_) | Self::Man(_) => true,
+            Self::Init(_) | Self::Enqueue(_) | Self::Commit(_) | Self::Extract(_) | Self::Worker(_) => false,
+            Self::Retry(_) | Self::Cancel(_) | Self::Reclaim(_) | Self::Prune(_) => false,
+        }
+    }
+}
+
 #[derive(Args)]
 #[command(after_help = "Examples:\n  jobq handlers --json\n  jobq handlers --resume claude_extraction")]
 pub(crate) struct HandlersArgs {

@@ -36,18 +36,22 @@ pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome 
 /// one decides the exit code.
 pub(super) fn each(ids: &[String], out: &mut Output, mut act: impl FnMut(&str, &mut Output) -> Outcome) -> Outcome {
     let mut first = None;
-    let mut closed = false;
+    let (mut closed, mut unsaid) = (false, None);
     for id in ids {
         match act(id, out) {
             Ok(_) => {}
             // Nobody reads any more, but what was asked for is still to be done.
             Err(super::Failure::OutputClosed) => closed = true,
+            Err(super::Failure::OutputFailed(error)) => unsaid = Some(error),
             Err(super::Failure::Queue(error)) => {
                 closed |= out.flush().is_err();
                 print_error(&error);
                 first.get_or_insert(error.kind());
             }
         }
+    }
+    if let (Some(error), None) = (unsaid, first) {
+        return Err(super::Failure::OutputFailed(error));
     }
     if closed && first.is_none() {
         return Err(super::Failure::OutputClosed);

@@ -95,12 +95,19 @@ impl<H: AsyncHandler> Handler for OnRuntime<H> {
             let mut work = pin!(self.handler.run(ctx, payload));
             let mut told = pin!(ctx.run.until_some(|| ctx.stop()));
             poll_fn(|cx| {
+                // Asked first: a reason that comes while the work is polled must not take its last poll from it.
+                let stop = ctx.stop();
                 if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
                     return Poll::Ready(outcome);
                 }
+                if let Some(stop) = stop {
+                    return Poll::Ready(Err(stopped_by(stop)));
+                }
                 // Work that is always ready for more may leave nothing of the runtime's budget for the other.
-                let stop = ctx.stop().map_or_else(|| told.as_mut().poll(cx), Poll::Ready);
-                stop.map(|stop| Err(stopped_by(stop)))
+                if ctx.stop().is_some() || told.as_mut().poll(cx).is_ready() {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
             })
             .await
         })

@@ -67,6 +67,19 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
+/// Exit 5 would say that nothing has happened.
+#[test]
+fn who_cannot_be_told_that_a_job_was_accepted_is_told_to_ask_again() {
+    let q = Scratch::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = q.command(&["enqueue", "send_mail", "{}", "--json"]).stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(6));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("ask again with the same id or key"));
+    assert_eq!(q.json(&["list"]).len(), 1);
+    let output = q.command(&["list", "--json"]).stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "nothing was to be changed");
+}
+
 #[test]
 fn a_config_file_of_the_application_beside_its_database_is_none_of_ours() {
     let q = Scratch::empty();

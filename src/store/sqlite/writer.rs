@@ -31,8 +31,8 @@ mod line;
 pub(super) mod log;
 mod transaction;
 
-use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -71,15 +71,6 @@ pub(super) struct Writer {
     /// The last connection could only read.
     only_read: AtomicBool,
     log: Option<Mutex<LogBound>>,
-}
-
-/// The file is nearly always there, and to ask for it to be made costs more.
-fn open_to_write(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    match options.write(true).open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => options.create(true).truncate(false).open(path),
-        opened => opened,
-    }
 }
 
 impl Writer {
@@ -371,7 +362,7 @@ impl Writer {
     fn wake_others(&self) {
         if self.news.swap(false, Ordering::AcqRel)
             && let Some(path) = &self.wake
-            && let Err(error) = open_to_write(path)
+            && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
         {
             tracing::debug!(path = %path.display(), %error, "cannot wake other processes");
         }

@@ -70,6 +70,15 @@ pub struct Outlook {
 }
 
 /// What has ended lately, and what of it to tell.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::RecentQuery;
+/// let newest_failures = RecentQuery { since: i64::MAX, failures: 5 };
+/// assert!(queue.recent(&newest_failures)?.failures.is_empty());
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RecentQuery {
     /// Count jobs that ended at this time or later.
@@ -79,6 +88,15 @@ pub struct RecentQuery {
 }
 
 /// What has ended lately.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let queue = jobq::Queue::init(folder.path())?;
+/// use jobq::store::Recent;
+/// let Recent { ended, failures } = queue.recent(&Default::default())?;
+/// assert!(ended.is_empty() && failures.is_empty());
+/// # Ok::<(), jobq::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     /// How many since the time asked for, by type and how they ended.

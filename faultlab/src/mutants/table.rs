@@ -331,9 +331,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "staged content is what was recorded",
-        "src/effects/stage.rs",
-        " && meta.stamp.size == size;",
-        "; let _ = size;",
+        "src/effects/stage_found.rs",
+        " && meta.stamp.size == size",
+        " && size < u64::MAX",
         test("--test effects", "meanwhile"),
     ),
     // Confinement.

@@ -52,6 +52,11 @@ const SOURCE: &[&str] = &[
     "src",
     "handlers",
     "tests/support",
+    // The manifest names these.
+    "tests/runtime.rs",
+    "tests/spans.rs",
+    "tests/testing.rs",
+    "examples",
     "benches",
     "faultlab/Cargo.toml",
     "faultlab/src",

@@ -30,10 +30,14 @@ const CHECKPOINT_AFTER: std::ops::RangeInclusive<u64> = (32 << 20)..=(64 << 20);
 /// Sets that for a connection, by what the database has now; to be done again as it grows.
 pub(super) fn space_checkpoints(conn: &Connection) -> Result<()> {
     let page = conn.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0)).map_err(sql_error)?;
-    // Of the file, which is not opened for that: SQLite would take locks to count its pages.
-    let size = conn.path().and_then(|path| Path::new(path).metadata().ok()).map_or(0, |file| file.len());
-    let pages = checkpoint_after(size) / u64::from(page.max(1));
+    let pages = checkpoint_spacing(conn) / u64::from(page.max(1));
     expect_pragma(conn, "wal_autocheckpoint", &pages.to_string(), &pages.to_string())
+}
+
+/// What would be right now, in bytes. By the size of the file, which is not opened for that: SQLite would take locks
+/// to count its pages.
+pub(super) fn checkpoint_spacing(conn: &Connection) -> u64 {
+    checkpoint_after(conn.path().and_then(|path| Path::new(path).metadata().ok()).map_or(0, |file| file.len()))
 }
 
 /// Of a database of so many bytes.

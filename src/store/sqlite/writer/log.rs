@@ -31,13 +31,15 @@ pub(super) struct LogBound {
     limit: u64,
     look: Duration,
     looked: Option<Instant>,
+    /// How checkpoints were last spaced, in MiB.
+    spaced: u64,
     /// A wait was in vain and is not tried again before this.
     pub(super) not_before: Option<Instant>,
 }
 
 impl LogBound {
     pub(super) fn new(log: PathBuf, limit: u64, look: Duration) -> Self {
-        Self { log, limit, look, looked: None, not_before: None }
+        Self { log, limit, look, looked: None, spaced: 0, not_before: None }
     }
 
     /// Whether it is time to look; to be asked between transactions.
@@ -47,6 +49,19 @@ impl LogBound {
             self.looked = Some(now);
         }
         is_time
+    }
+
+    /// The larger the database, the rarer the checkpoints. SQLite is told only when that has changed.
+    pub(super) fn space_checkpoints(&mut self, conn: &Connection) {
+        let spacing = connection::checkpoint_spacing(conn) >> 20;
+        // A new connection has been told when it was opened.
+        let known = std::mem::replace(&mut self.spaced, spacing);
+        if known != spacing
+            && known != 0
+            && let Err(error) = connection::space_checkpoints(conn)
+        {
+            tracing::debug!(%error, "checkpoints come as often as before");
+        }
     }
 
     /// Whether the log has to be cut by force.

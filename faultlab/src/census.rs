@@ -19,15 +19,31 @@ pub struct Census {
 /// another order each time, and faults at it are never tried.
 pub const MOST_DROPPED: u64 = 2;
 
+/// By chance no order may have been that of most runs: whose turn it is first goes by random names. Then they are made
+/// again; what really differs from run to run does so each time.
+const TRIES: usize = 8;
+
 /// Of several runs, side by side as those with faults are, what most of them have in
 /// common: names of owners are random, and with them who is looked at first; and a
 /// file that was written a moment ago is read once more. One run that makes a call
 /// more than the others moves the numbers of all later ones, and takes nothing away.
 pub fn steady(runs: usize, census: impl Fn(usize) -> Result<Vec<Call>, String> + Sync) -> Result<Census, String> {
     let numbers: Vec<usize> = (0..runs).collect();
-    let answers = cases::each(&numbers, |number| census(*number));
-    let runs = answers.into_iter().map(|run| run?).collect::<Result<Vec<_>, String>>()?;
-    Ok(common(&runs))
+    let once = || -> Result<Census, String> {
+        let answers = cases::each(&numbers, |number| census(*number));
+        Ok(common(&answers.into_iter().map(|run| run?).collect::<Result<Vec<_>, String>>()?))
+    };
+    let mut best = once()?;
+    for _ in 1..TRIES {
+        if best.dropped <= MOST_DROPPED {
+            break;
+        }
+        let another = once()?;
+        if another.dropped < best.dropped {
+            best = another;
+        }
+    }
+    Ok(best)
 }
 
 fn common(runs: &[Vec<Call>]) -> Census {

@@ -41,7 +41,7 @@ pub(super) fn checkpoint_spacing(conn: &Connection) -> u64 {
 }
 
 /// Of a database of so many bytes.
-fn checkpoint_after(size: u64) -> u64 {
+pub(super) fn checkpoint_after(size: u64) -> u64 {
     size.clamp(*CHECKPOINT_AFTER.start(), *CHECKPOINT_AFTER.end())
 }
 

@@ -39,7 +39,9 @@ pub(super) struct LogBound {
 
 impl LogBound {
     pub(super) fn new(log: PathBuf, limit: u64, look: Duration) -> Self {
-        Self { log, limit, look, looked: None, spaced: 0, not_before: None }
+        // As for an empty one: if that is not so, it is told once more than need be.
+        let spaced = connection::checkpoint_after(0) >> 20;
+        Self { log, limit, look, looked: None, spaced, not_before: None }
     }
 
     /// Whether it is time to look; to be asked between transactions.
@@ -54,10 +56,7 @@ impl LogBound {
     /// The larger the database, the rarer the checkpoints. SQLite is told only when that has changed.
     pub(super) fn space_checkpoints(&mut self, conn: &Connection) {
         let spacing = connection::checkpoint_spacing(conn) >> 20;
-        // A new connection has been told when it was opened.
-        let known = std::mem::replace(&mut self.spaced, spacing);
-        if known != spacing
-            && known != 0
+        if std::mem::replace(&mut self.spaced, spacing) != spacing
             && let Err(error) = connection::space_checkpoints(conn)
         {
             tracing::debug!(%error, "checkpoints come as often as before");

@@ -269,8 +269,8 @@ fn checkpoints_become_rarer_as_the_database_grows() {
     let (writer, _other) = writer(folder.path(), Duration::from_secs(60));
     let writer = writer.bounding(folder.path().join("jobq.db-wal"), u64::MAX, Duration::ZERO);
     let after = || writer.write("asked", |tx| tx.row("PRAGMA wal_autocheckpoint", [], |row| row.get::<_, i64>(0)));
-    assert_eq!(after().unwrap(), Some(32 << 20 >> 12));
     let large = "INSERT INTO jobq_meta (key, value) VALUES ('large', hex(zeroblob(20 << 20)))";
+    // The very first thing that it writes, after it was opened small.
     writer.write("large", move |tx| tx.execute(large, [])).unwrap();
     assert!(after().unwrap().is_some_and(|pages| pages >= 40 << 20 >> 12));
 }

@@ -17,6 +17,7 @@ command -v python3 >/dev/null || packages+=(python3 python3-venv)
 command -v strace >/dev/null || packages+=(strace)
 command -v sqlite3 >/dev/null || packages+=(sqlite3)
 command -v tmux >/dev/null || packages+=(tmux)
+command -v groff >/dev/null || packages+=(groff-base)
 # Power cuts need root; without it they are skipped, loudly.
 if [ "$(id -u)" = 0 ]; then
     command -v mkfs.xfs >/dev/null || packages+=(xfsprogs)

@@ -13,6 +13,7 @@ mod extract;
 mod handlers;
 mod ids;
 mod init;
+mod known_types;
 mod lifecycle;
 mod list;
 mod locate;
@@ -26,6 +27,7 @@ mod retry;
 mod show;
 mod stats;
 mod table;
+mod text;
 mod top;
 mod watch;
 mod worker;
@@ -98,7 +100,7 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
         Err(Failure::Queue(error)) => {
             let _ = output.flush();
             print_error(&error);
-            if let Some(next) = next_step(error.kind()) {
+            if let Some(next) = next_step(error.kind(), &cli.command) {
                 let _ = output.hint(next);
             }
             exit_code(error.kind())
@@ -139,11 +141,19 @@ pub(crate) fn print_error(error: &jobq::Error) {
     let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", jobq::printable(&error.to_string()));
 }
 
+/// Nothing is refused for it, but somebody should look.
+pub(crate) fn print_warning(warning: &impl std::fmt::Display) {
+    let style = output::YELLOW;
+    let _ = writeln!(anstream::stderr(), "{style}warning:{style:#} {}", jobq::printable(&warning.to_string()));
+}
+
 /// What to do next, where a message alone does not lead anywhere.
-fn next_step(kind: ErrorKind) -> Option<&'static str> {
-    match kind {
-        ErrorKind::Busy => Some("`jobq doctor` names the process that holds the lock"),
-        ErrorKind::ReadOnly | ErrorKind::Corrupt | ErrorKind::Io => {
+fn next_step(kind: ErrorKind, command: &Command) -> Option<&'static str> {
+    match (kind, command) {
+        // There is no database yet, or none is concerned.
+        (_, Command::Init(_) | Command::Man(_) | Command::Completions(_)) => None,
+        (ErrorKind::Busy, _) => Some("`jobq doctor` names the process that holds the lock"),
+        (ErrorKind::ReadOnly | ErrorKind::Corrupt | ErrorKind::Io, _) => {
             Some("`jobq doctor` looks at the database and its place")
         }
         _ => None,
@@ -173,19 +183,38 @@ pub(crate) fn log_level(global: &Global) -> (String, How) {
         _ => return of_flag("trace", "-vvv"),
     }
     match std::env::var("JOBQ_LOG") {
-        Ok(level) if !level.is_empty() => (level, (Source::Env, Some("JOBQ_LOG"))),
+        Ok(level) if !level.is_empty() && log_slip(&level).is_none() => (level, (Source::Env, Some("JOBQ_LOG"))),
         _ => ("warn".to_owned(), (Source::Default, None)),
     }
+}
+
+/// What is wrong with a value of `JOBQ_LOG`. A word that is no level would be taken for the name of a module, and
+/// everything else would be silent.
+fn log_slip(level: &str) -> Option<String> {
+    const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+    let levels = LEVELS.join(", ");
+    if tracing_subscriber::EnvFilter::try_new(level).is_err() {
+        return Some(format!("write a level ({levels}) or parts of the program with theirs, as jobq=debug"));
+    }
+    let is_level = |word: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let slip = level.split(',').map(str::trim).find(|word| !word.contains(['=', '[']) && !is_level(word));
+    let meant = slip.and_then(|word| LEVELS.into_iter().find(|known| word.to_lowercase().starts_with(known)));
+    meant.map(|meant| format!("did you mean `{meant}`? The levels are {levels}"))
 }
 
 /// Warnings and logs go to stderr.
 fn init_logging(cli: &Cli) {
     use tracing_subscriber::EnvFilter;
+    if let Ok(level) = std::env::var("JOBQ_LOG")
+        && let Some(why) = log_slip(&level).filter(|_| !level.is_empty() && !cli.global.quiet)
+    {
+        print_warning(&format_args!("JOBQ_LOG is `{level}` and not heeded; {why}"));
+    }
     let (level, (source, _)) = log_level(&cli.global);
     let mut filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("warn"));
     // Drift is logged for those who read logs. Who sees it as a result, on the same screen, need not see it twice.
     let is_seen = output::for_people() && io::stderr().is_terminal() && !cli.global.json;
-    if source == Source::Default && is_seen && matches!(cli.command, Command::Reconcile(_)) {
+    if source == Source::Default && is_seen && matches!(cli.command, Command::Reconcile(_) | Command::Worker(_)) {
         filter = "jobq::reconcile::finding=error".parse().into_iter().fold(filter, EnvFilter::add_directive);
     }
     // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the

@@ -203,6 +203,20 @@ impl Doctor {
         worst
     }
 
+    /// The types that jobs on record have, in order, whoever runs them.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// use jobq::{NewJob, doctor::Doctor};
+    /// queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+    /// assert_eq!(Doctor::in_folder(folder.path()).types_on_record()?, ["send_mail"]);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn types_on_record(&self) -> Result<Vec<String>> {
+        Health::open(&Place::of(self.db.clone(), false)?.db, PATIENCE)?.types()
+    }
+
     fn places(&self) -> Result<Places> {
         let Place { db, state, home } = Place::of(self.db.clone(), false)?;
         // The one on record, if the database can be read; whether it can is looked at later.

@@ -9,6 +9,8 @@ mod outcome;
 mod programs;
 mod registry;
 mod run;
+#[cfg(feature = "tokio")]
+mod runtime;
 
 #[cfg(feature = "tokio")]
 pub use async_handler::AsyncHandler;
@@ -22,6 +24,8 @@ pub(crate) use registry::AnyHandler;
 pub use registry::Registry;
 pub use run::Stop;
 pub(crate) use run::{Run, Sending};
+#[cfg(feature = "tokio")]
+pub(crate) use runtime::Watch;
 
 use crate::job::Job;
 use crate::payload::Payload;

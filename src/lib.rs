@@ -21,7 +21,8 @@
 //! - `testing`: the module of that name, for the tests of applications.
 //! - `tokio`: async handlers (`AsyncHandler`, `Registry::with_async`), and
 //!   `Queue::enqueue_async`, `commit_async` and `call_async`, which do not block
-//!   the runtime. Everything else blocks.
+//!   the runtime. Everything else blocks: a worker needs a thread, and has to stop
+//!   before the runtime of its handlers ends.
 //!
 //! What handlers log with `tracing` is within a span `job.execute` with the fields
 //! `job_id`, `type`, `attempt` and, if there is one, `correlation_id`.
@@ -114,8 +115,8 @@ pub use worker::{Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, Worker
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// So do those of the guide.
-#[cfg(doctest)]
+/// So do those of the guide, which has a part about each of these features.
+#[cfg(all(doctest, feature = "testing", feature = "tokio"))]
 #[doc = include_str!("../docs/guide.md")]
 struct Guide;
 

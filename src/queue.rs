@@ -4,6 +4,8 @@
 mod async_calls;
 mod options;
 mod place;
+#[cfg(feature = "tokio")]
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +42,8 @@ pub struct Queue {
     /// This process as one that commits, once it has.
     committer: Mutex<Option<Arc<Committer>>>,
     watch: Option<Arc<Watch>>,
+    #[cfg(feature = "tokio")]
+    callers: async_calls::Callers,
 }
 
 impl Drop for Queue {
@@ -267,6 +271,12 @@ impl Queue {
         for effect in self.store.planned(id)? {
             let (precondition, observed) = files.look(&effect.path)?.into_precondition();
             accepted.push(AcceptedPath { path: effect.path, precondition, observed });
+        }
+        // Retried as any other, it would look as if a conflict had been settled.
+        if accepted.is_empty() && matches!(self.store.get(id)?.status, Status::Failed | Status::Cancelled) {
+            let text =
+                "has decided nothing about the disk that could be in conflict with it; retry it without --accept-disk";
+            return Err(Error::wrong_state(format!("job {id} {text}")));
         }
         self.retry_on(id, accepted)
     }

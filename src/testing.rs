@@ -28,10 +28,14 @@
 //! # Ok::<(), jobq::Error>(())
 //! ```
 //!
+//! In an async test it is `queue.run_all_async().await` (cargo feature `tokio`, too),
+//! because async handlers need the runtime that `run_all` would block.
+//!
 //! The queue is a real one, in a temporary folder that goes with it: a database
 //! in memory has no log and no second connection, and jobs that write files need
 //! a disk. So it costs a few syncs; a `TMPDIR` in memory makes them free.
 
+mod endless;
 mod enqueued;
 mod run;
 
@@ -67,6 +71,10 @@ pub struct TestQueue {
     queue: Arc<Queue>,
     registry: Registry,
     clock: Arc<ManualClock>,
+    /// How many of them `run_all` follows.
+    generations: usize,
+    /// The last run of `run_all_async`, which may have been dropped before its end.
+    dropped: run::Dropped,
     _folder: TempDir,
 }
 
@@ -82,7 +90,30 @@ impl TestQueue {
         let clock = Arc::new(ManualClock::at(SystemClock.now()));
         let options = QueueOptions::in_folder(folder.path()).create(true).types(registry.types());
         let queue = expect("a queue in a temporary folder", options.clock(Arc::clone(&clock) as _).open());
-        Self { queue: Arc::new(queue), registry, clock, _folder: folder }
+        Self {
+            queue: Arc::new(queue),
+            registry,
+            clock,
+            generations: endless::GENERATIONS,
+            dropped: run::Dropped::default(),
+            _folder: folder,
+        }
+    }
+
+    /// The same queue, for jobs that queue others, which queue others, and so on, more
+    /// than 1,000 times over: [`run_all`](TestQueue::run_all) takes that for a loop
+    /// unless it is told how many generations there may be. How many jobs one of
+    /// them queues does not matter, up to 100 times as many attempts in all.
+    ///
+    /// ```
+    /// # use jobq::{Registry, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin()).generations(5_000);
+    /// assert_eq!(queue.run_all().completed, 0);
+    /// ```
+    #[must_use]
+    pub fn generations(mut self, most: usize) -> Self {
+        self.generations = most;
+        self
     }
 
     /// The queue, for code that keeps one.
@@ -125,7 +156,6 @@ impl TestQueue {
     ///
     /// # Panics
     /// If the queue cannot be read.
-    #[expect(clippy::must_use_candidate, reason = "what it does is what it is called for")]
     #[track_caller]
     pub fn advance_to_next(&self) -> Option<Duration> {
         let outlook = self.queue.store().outlook(&self.registry.names(), &Limits::new());

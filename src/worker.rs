@@ -13,6 +13,7 @@
 //! - `finish` takes those steps to the store, as many as there are at a time;
 //!   decides ride with the applies of the round before; `seal` sees to it that what
 //!   is decided is durable in the stage;
+//! - `runtimes` is what happens when what async handlers run with ends first;
 //! - `pace` says how far to claim ahead, `trouble` how long to wait when the
 //!   database fails, `wake` how one hears of work, `time` lets tests own time.
 
@@ -27,6 +28,7 @@ mod pool;
 mod prepare;
 mod report;
 mod retention;
+mod runtimes;
 mod seal;
 mod shutdown;
 mod span;
@@ -39,7 +41,7 @@ mod wake;
 use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 pub use report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
@@ -245,6 +247,7 @@ impl Worker {
             shutting_down: Arc::new(AtomicBool::new(false)),
             pace: Mutex::default(),
             lost_threads: AtomicUsize::new(0),
+            ended_runtime: OnceLock::new(),
             room: AtomicU8::new(Room::Unknown as u8),
             files: Arc::new(files),
             programs,
@@ -256,6 +259,8 @@ impl Worker {
             bell,
             one_by_one: self.one_by_one,
         });
+        #[cfg(feature = "tokio")]
+        let _watches = shared.watch_runtimes(&self.types);
         dispatch::Dispatcher::new(shared, self.options, self.types, shutdown.clone()).run()
     }
 }
@@ -274,6 +279,8 @@ struct Shared {
     pace: Mutex<pace::Pace>,
     /// Threads whose handlers were given up and have not come back.
     lost_threads: AtomicUsize,
+    /// The type of a handler whose runtime has ended.
+    ended_runtime: OnceLock<String>,
     room: AtomicU8,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,

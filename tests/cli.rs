@@ -10,11 +10,13 @@ mod cli {
     mod harness;
     mod jobs;
     mod manual;
+    mod next_steps;
     mod places;
     mod progress;
     mod pty;
     mod reconcile;
     mod screen;
+    mod slips;
     mod terminal;
     mod throttle;
     mod tmux;

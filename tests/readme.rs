@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 
 mod readme {
+    mod backup;
     mod escapes;
     mod links;
     mod page;

@@ -1,5 +1,13 @@
 //! `jobq::testing`: what application tests rely on.
 
+#[cfg(feature = "tokio")]
+#[path = "testing/async_tests.rs"]
+mod async_tests;
+#[path = "testing/endless.rs"]
+mod endless;
+#[path = "testing/hooks.rs"]
+mod hooks;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +32,6 @@ enum Then {
     Panic,
     Pause,
     Queue { word: String, priority: i32 },
-    Forever,
 }
 
 impl Payload for Say {
@@ -52,7 +59,6 @@ impl Handler for Speaker {
                 Then::Queue { word, priority } => {
                     outcome = outcome.follow_up(NewJob::of(&say(&word, &[])).priority(priority));
                 }
-                Then::Forever => outcome = outcome.follow_up(NewJob::of(&say("on", &[Then::Forever])).no_key()),
             }
         }
         Ok(outcome)
@@ -142,6 +148,21 @@ fn a_job_that_fails_runs_again_after_its_backoff_until_it_has_failed_for_good() 
 }
 
 #[test]
+fn the_wait_after_a_failure_doubles_up_to_the_longest() {
+    let world = world();
+    let job = NewJob::of(&say("no", &[Then::Fail])).max_attempts(7);
+    world.queue.enqueue(job.backoff(jobq::Backoff { base_ms: 1_000, max_ms: 8_000 })).unwrap();
+    for longest in [1_000, 2_000, 4_000, 8_000, 8_000, 8_000] {
+        assert_eq!(world.queue.run_all().rescheduled, 1);
+        // Up to half of it is left out, by chance.
+        let waited = world.queue.advance_to_next().unwrap();
+        let (most, least) = (Duration::from_millis(longest), Duration::from_millis(longest / 2));
+        assert!((least..=most).contains(&waited), "{waited:?} of {most:?}");
+    }
+    assert_eq!(world.queue.run_all().failed, 1);
+}
+
+#[test]
 fn a_paused_type_goes_on_when_the_pause_is_over() {
     let world = world();
     world.queue.enqueue(say("wait", &[Then::Pause])).unwrap();
@@ -176,13 +197,6 @@ fn nothing_is_pruned_however_far_the_clock_moves() {
 }
 
 #[test]
-fn jobs_that_never_end_are_told_of() {
-    let world = world();
-    world.queue.enqueue(say("on", &[Then::Forever])).unwrap();
-    assert!(message(|| drop(world.queue.run_all())).contains("does each queue another?"));
-}
-
-#[test]
 fn an_assertion_that_fails_tells_what_is_there_instead() {
     let World { queue, .. } = world();
     let missing = || drop(queue.assert_enqueued(&say("hello", &[])));
@@ -205,24 +219,6 @@ fn an_assertion_that_fails_tells_what_is_there_instead() {
     queue.refute_enqueued_where(|job: &Say| job.word == "hello");
     let refused = message(|| queue.refute_enqueued::<Say>());
     assert!(refused.starts_with(r#"a say with { "then": [], "word": "good bye" } is queued; there"#), "{refused}");
-}
-
-#[cfg(feature = "tokio")]
-#[test]
-fn async_handlers_run_while_an_async_test_waits() {
-    struct Sleeper;
-    impl jobq::AsyncHandler for Sleeper {
-        type Payload = Say;
-        async fn run(&self, _: &Context, _: Say) -> Result<Outcome, HandlerError> {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            Ok(Outcome::done())
-        }
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    // The handler's sleep needs the runtime's only thread, which is this one.
-    let queue = TestQueue::new(Registry::new().with_async(Sleeper, runtime.handle()));
-    queue.enqueue(NewJob::of(&say("a", &[])).timeout(Duration::from_secs(20))).unwrap();
-    assert_eq!(runtime.block_on(queue.run_all_async()).completed, 1);
 }
 
 #[test]

@@ -10,14 +10,14 @@ mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use jobq::Status;
 
 pub(crate) use self::enqueue::{EnqueueArgs, SingleArgs};
 pub(crate) use self::extract::ExtractArgs;
 pub(crate) use self::reconcile::ReconcileArgs;
 pub(crate) use self::top::TopArgs;
-pub(crate) use self::values::{concurrency, duration, lease, some_time};
+pub(crate) use self::values::{at_least_one, concurrency, duration, lease, number, some_time, status};
 pub(crate) use self::worker::WorkerArgs;
 
 /// A durable outbox and job queue for programs whose data lives in files.
@@ -49,7 +49,7 @@ pub(crate) struct Global {
     )]
     pub(crate) db: Option<PathBuf>,
     /// The folder jobs may touch [default: the parent of .jobq]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) root: Option<PathBuf>,
     /// One JSON object per line
     #[arg(long, global = true)]
@@ -104,7 +104,8 @@ pub(crate) enum Command {
     /// The effective settings, and where each comes from
     #[command(after_help = "Each comes from what was typed (flag), the environment (env), .jobq/config.toml
 (file, with its line), the database (the root, once one was named) or is the default.
-With a mistake in config.toml every mistake is named; exit 2.
+With a mistake in config.toml every mistake is named; exit 2. A type that nobody has is
+a warning: another program may have it. Values of `env` may be secrets, and are not shown.
 
 Examples:
   jobq config
@@ -143,7 +144,7 @@ pub(crate) struct HandlersArgs {
 #[command(after_help = "Example:\n  jobq init my-project")]
 pub(crate) struct InitArgs {
     /// The root folder
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -161,15 +162,15 @@ Example:
          \"jobs\":[{\"type\":\"create_file\",\"payload\":{\"path\":\"a.txt\",\"content\":\"one\"}}]}' | jobq commit")]
 pub(crate) struct CommitArgs {
     /// A JSON document, or - for stdin [default: -]
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<String>,
 }
 
 #[derive(Args)]
 #[command(after_help = "Example:\n  jobq list --status failed --since 1h")]
 pub(crate) struct ListArgs {
-    /// pending, claimed, completed, failed or cancelled
-    #[arg(long)]
+    /// Only jobs that are in this state
+    #[arg(long, value_parser = status())]
     pub(crate) status: Option<Status>,
     /// Only this type
     #[arg(long = "type", value_name = "T")]
@@ -178,7 +179,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "1h", value_parser = duration)]
     pub(crate) since: Option<Duration>,
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: u32,
 }
 
@@ -198,7 +199,7 @@ pub(crate) struct EventsArgs {
     #[arg(long)]
     pub(crate) follow: bool,
     /// Only events after this one
-    #[arg(long, value_name = "EVENT_ID", default_value_t = 0)]
+    #[arg(long, value_name = "EVENT_ID", default_value_t = 0, value_parser = number::<i64>)]
     pub(crate) after: i64,
 }
 
@@ -206,7 +207,7 @@ pub(crate) struct EventsArgs {
 #[command(after_help = "Example:\n  jobq blame out/report.json")]
 pub(crate) struct BlameArgs {
     /// Below the root
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) path: String,
 }
 
@@ -279,7 +280,7 @@ pub(crate) struct CompletionsArgs {
 #[command(after_help = "Examples:\n  jobq man > jobq.1 && man ./jobq.1\n  jobq man --dir /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// Write jobq.1, jobq-enqueue.1 and so on here; the folder is made if need be
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
 

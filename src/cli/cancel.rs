@@ -16,16 +16,20 @@ pub(super) fn run(args: &CancelArgs, place: &Place, out: &mut Output) -> Outcome
             out.json(&done)?;
             return Ok(Answer::Yes);
         }
-        let what = match done.outcome {
-            CancelOutcome::Cancelled => "cancelled",
-            CancelOutcome::Requested => "asked to stop at its next safe point",
-            CancelOutcome::AlreadyCancelled => "was cancelled already",
-            CancelOutcome::WaitersOnly => "failed already; cancelled what waited on it",
-        };
-        out.line(format_args!("{}  {YELLOW}{what}{YELLOW:#}", done.id))?;
+        out.line(format_args!("{}  {YELLOW}{}{YELLOW:#}", done.id, in_words(done.outcome)))?;
         for waiter in &done.cancelled_waiters {
             out.line(format_args!("  {DIM}{waiter}  cancelled, it waited on that{DIM:#}"))?;
         }
         Ok(Answer::Yes)
     })
+}
+
+/// What has become of the job.
+pub(super) fn in_words(outcome: CancelOutcome) -> &'static str {
+    match outcome {
+        CancelOutcome::Cancelled => "cancelled",
+        CancelOutcome::Requested => "asked to stop at its next safe point",
+        CancelOutcome::AlreadyCancelled => "was cancelled already",
+        CancelOutcome::WaitersOnly => "failed already; cancelled what waited on it",
+    }
 }

@@ -62,7 +62,9 @@ pub(super) fn run(args: &CommitArgs, place: &Place, out: &mut Output) -> Outcome
     if text.trim().is_empty() {
         return Err(Error::invalid("commit", "the document is empty; `jobq commit --help` shows one").into());
     }
-    let document: Document = serde_json::from_str(&text).map_err(|e| Error::invalid("commit", e))?;
+    let document: Document = serde_json::from_str(&text).map_err(|e| {
+        Error::invalid("commit", format_args!("is not a commit document: {e}; `jobq commit --help` shows one"))
+    })?;
     let queue = place.open()?;
     let accepted = queue.commit(|draft| fill(draft, document))?;
     print(&accepted, out)?;
@@ -83,9 +85,14 @@ fn fill(draft: &mut Draft, document: Document) -> Result<()> {
             (None, Some(text), None) => draft.write(&path, text),
             (None, None, Some(text)) => {
                 let bytes = base64::engine::general_purpose::STANDARD.decode(text);
-                bytes.map_err(|e| Error::invalid("base64", e)).and_then(|bytes| draft.write(&path, bytes))
+                bytes
+                    .map_err(|e| Error::invalid("base64", format_args!("is not base64: {e}")))
+                    .and_then(|bytes| draft.write(&path, bytes))
             }
-            _ => Err(Error::invalid("writes", "need exactly one of json, text and base64")),
+            _ => {
+                let text = format!("{} needs exactly one of json, text and base64", printable(&path));
+                Err(Error::new(ErrorKind::Invalid, text))
+            }
         }
         .and_then(|()| expect_at(draft, &path, expect))
         .map_err(at)?;

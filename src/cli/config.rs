@@ -5,6 +5,7 @@ mod handlers;
 mod print;
 mod problem;
 mod section;
+mod slips;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -82,8 +83,15 @@ impl Config {
             return Err(problems);
         }
         let notes = RefCell::new(Notes::default());
-        let mut file = Section::new(text, table.get_ref(), &notes);
-        let mut config = Self {
+        let mut config = Self::of(Section::new(text, Some(table.get_ref()), &notes));
+        let (problems, lines) = notes.into_inner().finish();
+        config.lines = lines;
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// Each setting with its default, in one place.
+    fn of(mut file: Section<'_>) -> Self {
+        let config = Self {
             busy_timeout: file.time("busy_timeout").unwrap_or(Duration::from_secs(5)),
             reconcile_at_start: file.switch("reconcile_at_start").unwrap_or(true),
             worker: WorkerTable::read(file.section("worker")),
@@ -92,9 +100,7 @@ impl Config {
             lines: BTreeMap::new(),
         };
         file.end();
-        let (problems, lines) = notes.into_inner().finish();
-        config.lines = lines;
-        if problems.is_empty() { Ok(config) } else { Err(problems) }
+        config
     }
 
     /// How a worker runs that is told this.
@@ -141,27 +147,13 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            busy_timeout: Duration::from_secs(5),
-            reconcile_at_start: true,
-            worker: WorkerTable::default(),
-            retention: Retention::default(),
-            handlers: handlers::Handlers::new(),
-            lines: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for WorkerTable {
-    fn default() -> Self {
-        let WorkerOptions { concurrency, lease, poll_interval, grace, .. } = WorkerOptions::default();
-        Self { concurrency, lease, poll_interval, grace }
+        Self::of(Section::new("", None, &RefCell::default()))
     }
 }
 
 impl WorkerTable {
     fn read(mut table: Section<'_>) -> Self {
-        let usual = Self::default();
+        let usual = WorkerOptions::default();
         let concurrency: Option<usize> = table.number("concurrency");
         // The same bounds as on the command line.
         if let Some(Err(why)) = concurrency.map(|number| args::concurrency(&number.to_string())) {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::args::{DoctorArgs, Global};
 use super::config::Config;
-use super::locate;
+use super::locate::{self, Place};
 use super::output::{DIM, GREEN, Output, RED, YELLOW};
 use super::{Answer, Failure, Outcome};
 
@@ -28,7 +28,7 @@ pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outco
             failed.get_or_insert(error);
         }
     };
-    tell(config(&db));
+    tell(config(&db, global));
     tell(gitignore(&db));
     let mut doctor = Doctor::at(&db).deep(args.deep);
     if let Some(root) = &global.root {
@@ -64,10 +64,17 @@ fn print(check: &Check, out: &mut Output) -> std::io::Result<()> {
     }
 }
 
-fn config(db: &Path) -> Check {
-    match Config::beside(db) {
-        Ok(_) => Check::ok("config", "the settings can be read"),
-        Err(error) => Check::bad("config", error, "correct config.toml: no other command works with it as it is"),
+fn config(db: &Path, global: &Global) -> Check {
+    const NAME: &str = "config";
+    let place = |config| Place { db: db.to_owned(), config, root: global.root.clone() };
+    match Config::beside(db).and_then(|config| place(config).slips()) {
+        Ok(slips) if slips.is_empty() => Check::ok(NAME, "the settings can be read"),
+        Ok(slips) => {
+            let told: Vec<String> = slips.iter().map(ToString::to_string).collect();
+            let advice = "correct the name in config.toml, or leave it for the program that is to have this type";
+            Check::warn(NAME, told.join("; "), advice)
+        }
+        Err(error) => Check::bad(NAME, error, "correct config.toml: no other command works with it as it is"),
     }
 }
 

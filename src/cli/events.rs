@@ -5,13 +5,12 @@ use std::time::Duration;
 use anstyle::Style;
 use jobq::clock::rfc3339;
 use jobq::{Event, EventQuery, printable};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::args::EventsArgs;
 use super::ids::Ids;
 use super::locate::Place;
 use super::output::{CYAN, DIM, GREEN, Output, RED, YELLOW, terminal_width};
-use super::table::shortened;
+use super::text::{shorten, width};
 use super::{Answer, Outcome};
 
 /// Events read at once.
@@ -59,15 +58,15 @@ pub(super) fn event_style(event_type: &str) -> Style {
 /// look at many jobs, what there is to say is cut to the line; `jobq show` has all.
 pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
     let style = event_style(&event.event_type);
-    let width = terminal_width();
+    let columns = terminal_width();
     let at = rfc3339(event.at);
     // Without the year and the milliseconds, and where there is little room without the day.
-    let at = match width {
+    let at = match columns {
         Some(0..60) => at[11..19].to_owned(),
         Some(_) => at[5..19].replace('T', " "),
         None => at,
     };
-    let room = job.as_ref().and(width);
+    let room = job.as_ref().and(columns);
     let job = job.map(|id| format!("{}  ", printable(&id))).unwrap_or_default();
     let start = format!("{:>6}  {at}  {job}", event.id);
     let mut end = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
@@ -76,9 +75,9 @@ pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
     }
     let mut kind = if end.is_empty() { event.event_type.clone() } else { format!("{:<11}", event.event_type) };
     if let Some(room) = room {
-        let left = room.saturating_sub(start.width() + kind.width());
+        let left = room.saturating_sub(width(&start) + width(&kind));
         // What would be no more than a dot or two is left out.
-        end = if left < 8 { String::new() } else { shortened(&end, left) };
+        end = if left < 8 { String::new() } else { shorten(&end, left) };
         kind.truncate(if end.is_empty() { event.event_type.len() } else { kind.len() });
     }
     format!("{DIM}{start}{DIM:#}{style}{kind}{style:#}{DIM}{end}{DIM:#}")

@@ -14,16 +14,30 @@ const LENGTHS: [usize; 5] = [10, 14, 18, 22, 25];
 /// How many are shortened; longer lists have them whole.
 const MOST: usize = 1_000;
 
+/// Short ids by whole ones.
+pub(crate) type Known = HashMap<String, String>;
+
 pub(crate) struct Ids<'q> {
     queue: &'q Queue,
-    known: HashMap<String, String>,
+    known: Known,
     whole: bool,
 }
 
 impl<'q> Ids<'q> {
     /// Short on a terminal; whole for programs and files, which may be read much later.
     pub(crate) fn new(queue: &'q Queue) -> Self {
-        Self { queue, known: HashMap::new(), whole: !for_people() }
+        Self { queue, known: Known::new(), whole: !for_people() }
+    }
+
+    /// With what was found out before, for those who show the same jobs again and again.
+    pub(crate) fn knowing(queue: &'q Queue, known: Known) -> Self {
+        // So that jobs that have come since find room.
+        let known = if known.len() > MOST / 2 { Known::new() } else { known };
+        Self { known, ..Self::new(queue) }
+    }
+
+    pub(crate) fn known(self) -> Known {
+        self.known
     }
 
     pub(crate) fn short(&mut self, id: &str) -> String {

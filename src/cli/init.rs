@@ -38,7 +38,15 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
         out.json(&json!({ "db": db.to_string_lossy(), "created": fresh }))?;
     } else if fresh {
         out.line(format_args!("made {}", db.strip_prefix(".").unwrap_or(&db).display()))?;
-        out.line("queue a job with: jobq enqueue create_file '{\"path\":\"hello.txt\",\"content\":\"hi\"}'")?;
+        // Where the queue is not found by itself, the next command has to be in its folder, or name it.
+        let go = match (args.dir.as_deref().or(global.root.as_deref()), &own) {
+            (Some(folder), _) if folder != Path::new(".") => format!("cd {} && jobq", locate::quoted(folder)),
+            (_, Some(db)) if global.db.is_some() => format!("jobq --db {}", locate::quoted(db)),
+            _ => "jobq".to_owned(),
+        };
+        out.hint(format_args!(
+            "queue a job with: {go} enqueue create_file '{{\"path\":\"hello.txt\",\"content\":\"hi\"}}'"
+        ))?;
     } else {
         out.line(format_args!("{} is there already", db.strip_prefix(".").unwrap_or(&db).display()))?;
     }

@@ -11,6 +11,7 @@ use jobq::WorkerEvent;
 use jobq::worker::AttemptEnd;
 
 use self::lines::Lines;
+use super::progress::target;
 
 pub(crate) struct Lifecycle {
     reader: Reader,
@@ -76,5 +77,5 @@ fn bar_of(jobs: u64) -> ProgressBar {
     let rate = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
         let _ = write!(to, "{:.0}/s", state.per_sec());
     };
-    ProgressBar::new(jobs).with_style(style.with_key("rate", rate))
+    ProgressBar::with_draw_target(Some(jobs), target()).with_style(style.with_key("rate", rate))
 }

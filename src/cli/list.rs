@@ -4,9 +4,15 @@ use jobq::{Filter, Gate, Job, Queue, Status};
 
 use super::args::ListArgs;
 use super::ids::Ids;
+use super::known_types::KnownTypes;
 use super::locate::{Place, now};
-use super::output::{Cell, DIM, Output, ago, for_people, span, status_style};
+use super::output::{Cell, DIM, Output, ago, for_people, status_style, terminal_width, until};
 use super::{Answer, Outcome};
+
+/// Below this not all columns have room.
+const NARROW: usize = 68;
+/// The place of that column.
+const TRIES: usize = 3;
 
 pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
     let since = args.since.map(|age| now().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)));
@@ -14,6 +20,13 @@ pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
         Filter { status: args.status, job_type: args.job_type.clone(), since, before: None, limit: args.limit };
     let queue = place.open_as_it_is()?;
     let jobs = queue.list(&filter)?;
+    // The answer is right, but perhaps not to what was meant.
+    if let (true, Some(job_type)) = (jobs.is_empty(), &args.job_type)
+        && let Some(told) = KnownTypes::at(place)?.unheard_of(job_type)
+    {
+        out.warnings(&[told])?;
+        return Ok(Answer::Yes);
+    }
     if out.json {
         for job in &jobs {
             out.json(job)?;
@@ -26,8 +39,16 @@ pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
     }
     let now = now();
     let mut ids = Ids::new(&queue);
-    let rows: Vec<Vec<Cell>> = jobs.iter().map(|job| row(job, now, &mut ids)).collect();
-    out.table(&["ID", "TYPE", "STATUS", "TRIES", "AGE", "NOTE"], &rows)?;
+    let mut rows: Vec<Vec<Cell>> = jobs.iter().map(|job| row(job, now, &mut ids)).collect();
+    let mut head = vec!["ID", "TYPE", "STATUS", "TRIES", "AGE", "NOTE"];
+    if terminal_width().is_some_and(|width| width < NARROW) {
+        // The reason is of more use.
+        head.remove(TRIES);
+        for row in &mut rows {
+            row.remove(TRIES);
+        }
+    }
+    out.table(&head, &rows)?;
     if jobs.len() == args.limit as usize {
         out.hint(format_args!("{DIM}the newest {}; --limit shows more{DIM:#}", jobs.len()))?;
     }
@@ -44,23 +65,26 @@ fn nothing(queue: &Queue) -> jobq::Result<&'static str> {
     })
 }
 
-/// People want to know how long it takes and not when it is.
-fn sooner(why: &str, gate: Option<Gate>, millis: i64) -> String {
-    match gate {
-        Some(Gate::Delayed) if why.starts_with("runs at") => format!("runs in {}", span(millis)),
-        Some(Gate::Backoff) if why.starts_with("retries at") => format!("retries in {}", span(millis)),
+/// Why a pending job does not run now. People want to know how long it takes and not
+/// when it is.
+pub(super) fn why(job: &Job, now: i64, ids: &mut Ids<'_>) -> Option<String> {
+    let why = job.blocked.as_deref()?;
+    let verb = match job.gate {
+        Some(Gate::Delayed) if why.starts_with("runs at") => "runs",
+        Some(Gate::Backoff) if why.starts_with("retries at") => "retries",
+        _ => return Some(ids.in_text(why)),
+    };
+    Some(match job.run_at.map(|at| at.saturating_sub(now)) {
+        Some(millis) if for_people() && millis <= 0 => "due now".to_owned(),
+        Some(millis) if for_people() => format!("{verb} in {}", until(millis)),
         _ => why.to_owned(),
-    }
+    })
 }
 
 fn row(job: &Job, now: i64, ids: &mut Ids<'_>) -> Vec<Cell> {
     // What went wrong on the way to a good end is in `jobq show`.
     let error = job.last_error.as_deref().filter(|_| job.status != Status::Completed);
-    let note = match (job.blocked.as_deref(), job.run_at) {
-        (None, _) => error.unwrap_or_default().to_owned(),
-        (Some(why), Some(at)) if for_people() => ids.in_text(&sooner(why, job.gate, at.saturating_sub(now))),
-        (Some(why), _) => ids.in_text(why),
-    };
+    let note = why(job, now, ids).unwrap_or_else(|| error.unwrap_or_default().to_owned());
     vec![
         Cell::whole(ids.short(&job.id), anstyle::Style::new()),
         Cell::plain(&job.job_type),

@@ -87,12 +87,29 @@ pub(crate) fn database_and_how(global: &Global) -> Result<(PathBuf, How)> {
         (None, None, Some(db)) => (db, (Source::Env, Some("JOBQ_DB"))),
         (None, None, None) => (search_upwards()?, (Source::Default, None)),
     };
-    if db.is_file() { Ok((db, how)) } else { Err(none_at(&db.display().to_string())) }
+    if db.is_file() {
+        return Ok((db, how));
+    }
+    // As it was typed, so that the next command can be, too.
+    let like = match (&global.db, &global.root) {
+        (Some(db), _) if db.is_dir() => return Err(is_folder(db)),
+        (Some(db), _) => format!(" --db {}", quoted(db)),
+        (None, Some(root)) => format!(" --root {}", quoted(root)),
+        (None, None) => String::new(),
+    };
+    Err(none_at(&db.display().to_string(), &like))
 }
 
 /// `JOBQ_DB`; an empty one is as good as none.
 pub(crate) fn from_environment() -> Option<PathBuf> {
     std::env::var_os("JOBQ_DB").filter(|db| !db.is_empty()).map(PathBuf::from)
+}
+
+/// A path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 pub(crate) fn in_folder(root: &Path) -> PathBuf {
@@ -105,11 +122,16 @@ fn search_upwards() -> Result<PathBuf> {
     here.ancestors()
         .map(in_folder)
         .find(|db| db.is_file())
-        .ok_or_else(|| none_at(&format!("{} or its parent folders", here.display())))
+        .ok_or_else(|| none_at(&format!("{} or its parent folders", here.display()), ""))
 }
 
-fn none_at(place: &str) -> Error {
-    Error::new(ErrorKind::NoDatabase, format!("no jobq database at {place}; `jobq init` makes one"))
+fn none_at(place: &str, like: &str) -> Error {
+    Error::new(ErrorKind::NoDatabase, format!("no jobq database at {place}; `jobq init{like}` makes one"))
+}
+
+fn is_folder(db: &Path) -> Error {
+    let text = "is a folder, and --db is for the file of a database; for the queue in a folder there is";
+    Error::new(ErrorKind::NoDatabase, format!("{0} {text} --root {0}", db.display()))
 }
 
 /// The time now, for "how long ago".

@@ -9,8 +9,8 @@ use jobq::Status;
 use jobq::clock::Millis;
 use serde::Serialize;
 
-use super::table;
 pub(crate) use super::table::Cell;
+use super::{table, text};
 
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -18,6 +18,11 @@ pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
+
+/// Columns in which no text can be read.
+const HARDLY: usize = 24;
+/// How far a text is indented that begins on a line of its own.
+const BELOW: usize = 4;
 
 /// Standard output, as JSON lines or as text for people.
 pub(crate) struct Output {
@@ -50,6 +55,16 @@ impl Output {
         writeln!(anstream::stderr(), "{text}")
     }
 
+    /// Nothing is refused for it, but somebody should look. For scripts, too: it is beside the results.
+    pub(crate) fn warnings(&mut self, warnings: &[impl std::fmt::Display]) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        self.flush()?;
+        warnings.iter().for_each(super::print_warning);
+        Ok(())
+    }
+
     /// The bytes as they are, for files meant for other programs.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
@@ -66,11 +81,18 @@ impl Output {
     }
 
     /// A text behind something that is as wide as `indent`; on a terminal it goes on
-    /// below its own beginning.
+    /// below its own beginning, or begins below where there is hardly any room.
     pub(crate) fn behind(&mut self, start: impl std::fmt::Display, indent: usize, text: &str) -> io::Result<()> {
-        let lines = table::wrapped(text, terminal_width().map_or(usize::MAX, |width| width.saturating_sub(indent)));
         write!(self.stream, "{start}")?;
-        writeln!(self.stream, "{}", lines.join(&format!("\n{:indent$}", "")))
+        let Some(columns) = terminal_width() else { return writeln!(self.stream, "{text}") };
+        let room = columns.saturating_sub(indent);
+        let below = room < HARDLY && text::width(text) > room;
+        let indent = if below { BELOW } else { indent };
+        let lines = text::wrap(text, columns.saturating_sub(indent)).join(&format!("\n{:indent$}", ""));
+        if below {
+            write!(self.stream, "\n{:indent$}", "")?;
+        }
+        writeln!(self.stream, "{lines}")
     }
 }
 
@@ -98,6 +120,17 @@ pub(crate) fn span(millis: Millis) -> String {
         3_600_000..86_400_000 => format!("{}h", millis / 3_600_000),
         _ => format!("{}d", millis / 86_400_000),
     }
+}
+
+/// How long it will be, to two units: `1h 30m`. Not less than it is.
+pub(crate) fn until(millis: Millis) -> String {
+    let unit = match millis {
+        ..3_600_000 => 1_000,
+        3_600_000..86_400_000 => 60_000,
+        _ => 3_600_000,
+    };
+    let millis = u64::try_from(millis).unwrap_or(0);
+    exact(Duration::from_millis(millis.div_ceil(unit) * unit))
 }
 
 /// A time to the millisecond, as it is typed: `1h 30m`.

@@ -1,11 +1,14 @@
 //! Something that moves while people wait: on stderr, only at a terminal, and gone
 //! when it is over, however it ends.
 
+mod narrow;
+
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+pub(crate) use self::narrow::target;
 use super::output::Output;
 
 pub(crate) struct Progress {
@@ -22,7 +25,7 @@ impl Progress {
         }
         let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}  {elapsed}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::new_spinner().with_style(style).with_message(what);
+        let bar = ProgressBar::with_draw_target(None, target()).with_style(style).with_message(what);
         clear_when_interrupted(bar.clone());
         bar.tick();
         bar.enable_steady_tick(Duration::from_millis(100));

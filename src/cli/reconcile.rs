@@ -3,10 +3,11 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use jobq::{Actual, Difference, Error, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
+use jobq::{Actual, Difference, Error, ErrorKind, Finding, Queue, ReconcileOptions, Reconciled, Repair, printable};
 
 use super::args::ReconcileArgs;
 use super::ids::Ids;
+use super::known_types::KnownTypes;
 use super::locate::Place;
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, counted};
 use super::progress::Progress;
@@ -14,6 +15,12 @@ use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outcome {
     let options = options(args)?;
+    // Exit 0 says that what was asked for was compared.
+    if let Some(job_type) = &args.job_type
+        && let Some(told) = KnownTypes::at(place)?.unheard_of(job_type)
+    {
+        return Err(Error::new(ErrorKind::NotFound, told).into());
+    }
     if args.remote {
         can_call()?;
     }
@@ -41,6 +48,10 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
     drop(progress);
     if let Some(error) = failed {
         return Err(error.into());
+    }
+    // Not refused: before the first job has completed, this is so for every path.
+    if let (0, Some(glob)) = (sums.checked, &args.path) {
+        out.warnings(&[nothing_like(glob)])?;
     }
     // People want to know what there is before they are asked; scripts find the sums in the last line.
     if !out.json {
@@ -84,16 +95,28 @@ fn can_call() -> jobq::Result<()> {
     Err(Error::invalid("remote", "this jobq was built without AWS (the cargo feature `aws`)"))
 }
 
+fn nothing_like(glob: &str) -> String {
+    let how = "paths are relative to the root, `*` stays in a folder, `**` goes on";
+    format!("no completed job has left a path like `{}`, so nothing was compared; {how}", printable(glob))
+}
+
 pub(super) fn options(args: &ReconcileArgs) -> jobq::Result<ReconcileOptions> {
     let mut options = ReconcileOptions { deep: args.deep, job_type: args.job_type.clone(), ..Default::default() };
     if let Some(glob) = &args.path {
-        let pattern = glob::Pattern::new(glob).map_err(|e| Error::invalid("path", e))?;
+        let pattern = glob::Pattern::new(glob).map_err(|e| {
+            let why =
+                format_args!("{} at character {}; `[[]` stands for a bracket, `[*]` for a star", e.msg, e.pos + 1);
+            Error::invalid("path", why)
+        })?;
         // A slash is a slash: `*` stays in its folder, `**` goes on.
         let rules = glob::MatchOptions { require_literal_separator: true, ..Default::default() };
         options.paths = Some(Arc::new(move |path: &str| pattern.matches_with(path, rules)));
     }
     Ok(options)
 }
+
+/// As wide as the word for what was found.
+const FINDING: usize = 11;
 
 pub(super) fn print(difference: &Difference, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     if out.json {
@@ -102,8 +125,8 @@ pub(super) fn print(difference: &Difference, ids: &mut Ids<'_>, out: &mut Output
     let Difference { path, finding, job_id, expected, actual, in_flight } = difference;
     let path = printable(path);
     if let Some(job) = in_flight {
-        return out
-            .line(format_args!("{YELLOW}in flight {YELLOW:#} {path}  {DIM}job {} has it{DIM:#}", ids.short(job)));
+        let text = format!("{path}  {DIM}job {} has it{DIM:#}", ids.short(job));
+        return out.behind(format_args!("{YELLOW}in flight {YELLOW:#} "), FINDING, &text);
     }
     let style = if matches!(finding, Finding::Missing | Finding::Changed) { RED } else { YELLOW };
     let expected = expected.as_deref().map_or("nothing".into(), shortened);
@@ -112,11 +135,9 @@ pub(super) fn print(difference: &Difference, ids: &mut Ids<'_>, out: &mut Output
         Actual::Content(sha256) => shortened(sha256),
         Actual::Other(words) => printable(words),
     };
-    out.line(format_args!(
-        "{style}{:<10}{style:#} {path}  {DIM}left by {}: expected {expected}, found {actual}{DIM:#}",
-        finding.as_str(),
-        printable(&ids.short(job_id)),
-    ))
+    let left_by = printable(&ids.short(job_id));
+    let text = format!("{path}  {DIM}left by {left_by}: expected {expected}, found {actual}{DIM:#}");
+    out.behind(format_args!("{style}{:<10}{style:#} ", finding.as_str()), FINDING, &text)
 }
 
 /// A hash by its beginning. The database may hold anything in its place.
@@ -130,10 +151,10 @@ pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()
     }
     let Reconciled { checked, ok, findings, superseded, in_flight } = sums;
     let style = if *findings == 0 { GREEN } else { RED };
-    out.line(format_args!(
-        "{BOLD}{}{BOLD:#} compared: {ok} agree, {style}{findings} differ{style:#}, {in_flight} in flight  {DIM}({superseded} older superseded){DIM:#}",
-        counted(*checked, "path", "paths")
-    ))
+    let paths = counted(*checked, "path", "paths");
+    let differ = format!("{style}{findings} differ{style:#}, {in_flight} in flight");
+    let older = format!("{DIM}({superseded} older superseded){DIM:#}");
+    out.behind("", 0, &format!("{BOLD}{paths}{BOLD:#} compared: {ok} agree, {differ}  {older}"))
 }
 
 /// Queues repairs; on a terminal only after a yes.

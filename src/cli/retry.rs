@@ -1,7 +1,7 @@
 //! `jobq retry`: failed or cancelled jobs come back, one refusal not stopping
 //! the others.
 
-use jobq::{Filter, Queue, Status};
+use jobq::{Filter, Job, Queue, Status};
 use serde_json::json;
 
 use super::args::RetryArgs;
@@ -16,13 +16,7 @@ pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome 
         out.line("nothing has failed")?;
     }
     each(&ids, out, |id, out| {
-        let id = queue.resolve(id)?;
-        let job = if args.accept_disk { queue.retry_accepting_disk(&id)? } else { queue.retry(&id)? };
-        if job.status == Status::Failed {
-            // Decided, so it was applied at once, and that has failed again.
-            let why = job.last_error.unwrap_or_default();
-            return Err(jobq::Error::new(jobq::ErrorKind::Conflict, format!("job {id}: {why}")).into());
-        }
+        let job = retry(&queue, &queue.resolve(id)?, args.accept_disk)?;
         if out.json {
             out.json(&json!({ "id": job.id, "type": job.job_type, "status": job.status, "outcome": "retried" }))?;
         } else {
@@ -30,6 +24,17 @@ pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome 
         }
         Ok(Answer::Yes)
     })
+}
+
+/// The job that came back, or why it did not.
+pub(super) fn retry(queue: &Queue, id: &str, accept_disk: bool) -> jobq::Result<Job> {
+    let job = if accept_disk { queue.retry_accepting_disk(id)? } else { queue.retry(id)? };
+    if job.status == Status::Failed {
+        // Decided, so it was applied at once, and that has failed again.
+        let why = job.last_error.unwrap_or_default();
+        return Err(jobq::Error::new(jobq::ErrorKind::Conflict, format!("job {id}: {why}")));
+    }
+    Ok(job)
 }
 
 /// Does something for each id; errors are printed as they come and the first

@@ -30,14 +30,14 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     print_columns(&job, out)?;
     out.line(format_args!("{DIM}events{DIM:#}"))?;
     for event in &events {
-        out.line(format_args!("  {}", event_line(event, None)))?;
+        out.behind("  ", 2, &event_line(event, None))?;
     }
     Ok(Answer::Yes)
 }
 
 fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
     for (name, text) in columns(job)? {
-        out.line(format_args!("  {DIM}{name:<16}{DIM:#} {text}"))?;
+        out.behind(format_args!("  {DIM}{name:<16}{DIM:#} "), 19, &text)?;
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jobq::printable;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::output::DIM;
+use super::text::{shorten, width};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -62,16 +62,16 @@ pub(super) fn write(stream: &mut impl Write, head: &[&str], rows: &[Vec<Cell>], 
     let kinds: Vec<Kind> =
         (0..head.len()).map(|column| rows.first().map_or(Kind::Text, |row| row[column].kind)).collect();
     let natural = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].text.width());
-        cells.chain([head[column].width()]).max().unwrap_or(0)
+        let cells = rows.iter().map(|row| width(&row[column].text));
+        cells.chain([width(head[column])]).max().unwrap_or(0)
     };
     let widths = fitted((0..head.len()).map(natural).collect(), &kinds, room.unwrap_or(usize::MAX));
     let head: Vec<Cell> = head.iter().map(|name| Cell::new(*name, DIM)).collect();
     for row in std::iter::once(&head).chain(rows) {
         let mut padding = 0;
-        for ((cell, width), kind) in row.iter().zip(&widths).zip(&kinds) {
-            let text = shortened(&cell.text, *width);
-            let pad = width.saturating_sub(text.width());
+        for ((cell, room), kind) in row.iter().zip(&widths).zip(&kinds) {
+            let text = shorten(&cell.text, *room);
+            let pad = room.saturating_sub(width(&text));
             let (before, after) = if *kind == Kind::Number { (pad, 0) } else { (0, pad) };
             // What comes after the last word of a line is nothing at all.
             if !text.is_empty() {
@@ -114,35 +114,6 @@ fn fitted(mut widths: Vec<usize>, kinds: &[Kind], room: usize) -> Vec<usize> {
     }
 }
 
-/// The beginning of a text, if it is wider than there is room for.
-pub(super) fn shortened(text: &str, room: usize) -> String {
-    if text.width() <= room {
-        return text.to_owned();
-    }
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used < room
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
-}
-
-/// A text in lines of this width; words that are longer stay whole.
-pub(super) fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.width() + 1 + word.width() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +150,7 @@ mod tests {
     fn a_table_fits_whatever_room_there_is_and_ids_stay_whole() {
         for room in 12..100 {
             for line in shown(&HEAD, &jobs(), Some(room)) {
-                assert!(line.width() <= room, "{room}: {line:?}");
+                assert!(width(&line) <= room, "{room}: {line:?}");
                 assert!(line.starts_with("ID") || line.starts_with("01M7PFAG"), "{room}: {line:?}");
             }
         }
@@ -192,13 +163,6 @@ mod tests {
     fn several_wide_columns_share_what_is_missing() {
         let row = vec![Cell::plain("a".repeat(40)), Cell::plain("b".repeat(40)), Cell::number(1, Style::new())];
         let line = &shown(&["A", "B", "N"], &[row], Some(50))[1];
-        assert_eq!((line.width(), line.matches('a').count(), line.matches('b').count()), (50, 22, 21), "{line}");
-    }
-
-    #[test]
-    fn a_long_text_goes_on_in_the_next_line() {
-        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrapped("incomprehensible is long", 8), ["incomprehensible", "is long"]);
-        assert_eq!(wrapped("", 8), [""]);
+        assert_eq!((width(line), line.matches('a').count(), line.matches('b').count()), (50, 22, 21), "{line}");
     }
 }

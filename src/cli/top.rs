@@ -8,21 +8,22 @@ mod page;
 mod snapshot;
 mod style;
 mod terminal;
-mod text;
 mod view;
 
 use std::io::{self, IsTerminal as _};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use jobq::{Error, ErrorKind, printable};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use self::looker::Looker;
 use self::model::{Happened, Model, Request, Todo};
 use self::terminal::Screen;
 use super::args::{Global, TopArgs};
+use super::ids::Known;
 use super::locate::Place;
 use super::{Answer, Failure, Outcome};
 
@@ -44,7 +45,7 @@ pub(super) fn run(args: &TopArgs, global: &Global) -> Outcome {
     let screen = Screen::enter().map_err(no_terminal)?;
     read_keys(tell.clone());
     let (ask, requests) = channel();
-    let looker = Looker { place, queue: Some(queue), every: args.interval, inspected: None };
+    let looker = Looker { place, queue: Some(queue), every: args.interval, inspected: None, known: Known::default() };
     std::thread::spawn(move || {
         let gone = Gone(tell);
         looker.run(&requests, &gone.0);
@@ -113,15 +114,18 @@ fn wait_for_answers(mut unanswered: usize, happened: &Receiver<Happened>) {
 /// The first signal is an event like any other. One that is not heard (a terminal
 /// that takes nothing blocks who writes to it) ends the process, and so does a second.
 fn end_by_signals(tell: SyncSender<Happened>) -> Result<(), Error> {
-    let told = AtomicBool::new(false);
-    let on_signal = move || {
-        if told.swap(true, Ordering::SeqCst) || tell.try_send(Happened::ToldToQuit).is_err() {
-            terminal::restore();
-            std::process::exit(0);
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
+        .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot listen for signals: {e}")))?;
+    std::thread::spawn(move || {
+        let mut told = false;
+        for _ in signals.forever() {
+            if std::mem::replace(&mut told, true) || tell.try_send(Happened::ToldToQuit).is_err() {
+                terminal::restore();
+                std::process::exit(0);
+            }
         }
-    };
-    ctrlc::set_handler(on_signal)
-        .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot listen for signals: {e}")))
+    });
+    Ok(())
 }
 
 /// Reading blocks for as long as nobody types, so it has a thread, which ends with

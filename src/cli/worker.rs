@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use jobq::store::Outstanding;
-use jobq::{Error, ErrorKind, Gate, Queue, Registry, Shutdown, Supervisor, Worker, WorkerOptions};
+use jobq::{Error, ErrorKind, Gate, Queue, Shutdown, Supervisor, Worker, WorkerOptions};
 
 use super::args::WorkerArgs;
 use super::lifecycle::Lifecycle;
@@ -13,12 +13,17 @@ use super::output::{DIM, Output};
 use super::progress;
 use super::{Answer, Outcome};
 
-pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &Output, quiet: bool) -> Outcome {
+pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &mut Output, quiet: bool) -> Outcome {
     let registry = place.registry()?;
     let queue = Arc::new(place.open_as_it_is()?);
+    out.warnings(&place.slips()?)?;
     let options = WorkerOptions { supervisor: Some(supervisor), ..place.config.worker_options(args) };
     let people = !out.json && std::io::stdout().is_terminal();
-    let bar = if args.drain && people && progress::is_wanted(out) { total(&queue, &registry)? } else { None };
+    let bar = if args.drain && people && progress::is_wanted(out) {
+        total(&queue, options.types.as_ref().unwrap_or(&registry.names()))?
+    } else {
+        None
+    };
     let lifecycle = Arc::new(Lifecycle::new(people, quiet, bar));
     let printer = Arc::clone(&lifecycle);
     let worker = Worker::new(queue, registry, options)?.observed_by(move |event| printer.print(event));
@@ -42,10 +47,9 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
 }
 
 /// The jobs that are to be run now, for the length of the progress bar, if there are any.
-fn total(queue: &Queue, registry: &Registry) -> jobq::Result<Option<u64>> {
-    let known = registry.names();
+fn total(queue: &Queue, types: &[String]) -> jobq::Result<Option<u64>> {
     let is_now = |group: &&Outstanding| {
-        known.contains(&group.job_type) && !matches!(group.gate, Some(Gate::Delayed | Gate::Backoff))
+        types.contains(&group.job_type) && !matches!(group.gate, Some(Gate::Delayed | Gate::Backoff))
     };
     let jobs =
         queue.stats()?.outstanding.iter().filter(is_now).map(|group| u64::try_from(group.jobs).unwrap_or(0)).sum();

@@ -110,7 +110,7 @@ fn integrity(health: &Health, deep: bool) -> Result<Check> {
         found => Check::bad(
             "integrity",
             format_args!("the database is damaged: {}", first_lines(found)),
-            "stop all workers, keep a copy of .jobq, and restore from a backup or save what `sqlite3 .recover` can read",
+            "stop all workers, keep a copy of .jobq, and restore from a backup or save what `sqlite3 .jobq/jobq.db .dump` can read",
         ),
     })
 }

@@ -44,12 +44,20 @@ pub(super) fn list(processes: &[Process]) -> String {
     processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
+/// How often the table of locks is read before nobody is in it.
+const LOOKS: usize = 3;
+
 /// Who has a lock on one of these bytes of a file. The file is not opened: closing
 /// it would drop the locks that SQLite has on it in this process.
 pub(super) fn holding(file: &Path, bytes: &RangeInclusive<u64>, to_write: bool) -> Vec<Process> {
     let Ok(meta) = file.metadata() else { return Vec::new() };
-    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let mut pids = pids(&table, (meta.dev(), meta.ino()), bytes, to_write);
+    // The kernel hands the table out in pieces, and locks that come and go meanwhile shift the rest: a line may be
+    // missed. So that there is nobody is believed only when it was so each time.
+    let look = || {
+        let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+        pids(&table, (meta.dev(), meta.ino()), bytes, to_write)
+    };
+    let mut pids = (0..LOOKS).map(|_| look()).find(|pids| !pids.is_empty()).unwrap_or_default();
     pids.sort_unstable();
     pids.dedup();
     pids.into_iter().filter_map(Process::look).collect()

@@ -165,10 +165,11 @@ impl Files {
     fn prepare(&self, staged: &Staged, replaced: Option<&Meta>) -> Result<(), FileError> {
         let os = |e| FileError::os(&staged.stage, "prepare the staged file", e);
         let gone = || FileError::temporary(&staged.stage, "the staged file is gone or damaged; stage it anew");
+        let Some(replaced) = replaced else {
+            return if self.is_staged(&staged.stage, staged.size).map_err(os)? { Ok(()) } else { Err(gone()) };
+        };
         let found = self.open_staged(&staged.stage, staged.size).map_err(os)?.ok_or_else(gone)?;
-        if let Some(replaced) = replaced
-            && replaced.permissions() != found.meta.permissions()
-        {
+        if replaced.permissions() != found.meta.permissions() {
             rustix::fs::fchmod(&found.file, replaced.permissions()).map_err(os)?;
             self.about_to(Act::SyncFile, &staged.stage).and_then(|()| rustix::fs::fsync(&found.file)).map_err(os)?;
         }

@@ -1,12 +1,15 @@
 //! Handlers that are async: a future per attempt, on the thread of its job.
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
 use tokio::runtime::Handle;
 
 use super::context::stopped_by;
+use super::error::Verdict;
+use super::runtime::Runtime;
 use super::{Context, Ended, Handler, HandlerError, Outcome, Registry};
 use crate::payload::Payload;
 
@@ -84,33 +87,25 @@ pub trait AsyncHandler: Send + Sync + 'static {
 /// An async handler as any other.
 struct OnRuntime<H> {
     handler: H,
-    runtime: Handle,
+    runtime: Runtime,
 }
 
 impl<H: AsyncHandler> Handler for OnRuntime<H> {
     type Payload = H::Payload;
 
     fn run(&self, ctx: &Context, payload: H::Payload) -> Attempt<H::Payload> {
-        self.runtime.block_on(async {
-            let mut work = pin!(self.handler.run(ctx, payload));
-            let mut told = pin!(ctx.run.until_some(|| ctx.stop()));
-            poll_fn(|cx| {
-                // Asked first: a reason that comes while the work is polled must not take its last poll from it.
-                let stop = ctx.stop();
-                if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
-                    return Poll::Ready(outcome);
-                }
-                if let Some(stop) = stop {
-                    return Poll::Ready(Err(stopped_by(stop)));
-                }
-                // Work that is always ready for more may leave nothing of the runtime's budget for the other.
-                if ctx.stop().is_some() || told.as_mut().poll(cx).is_ready() {
-                    cx.waker().wake_by_ref();
-                }
-                Poll::Pending
-            })
-            .await
-        })
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.runtime.handle().block_on(self.until_told(ctx, payload))));
+        match attempt {
+            Ok(Ok(outcome)) => Ok(outcome),
+            // A timer panics then, a task is cancelled, a socket fails: it is not the job's fault.
+            failed if self.runtime.is_ending() => {
+                // What a panic leaves may panic itself when it is dropped.
+                std::mem::forget(failed);
+                Err(runtime_ended())
+            }
+            Ok(Err(error)) => Err(error),
+            Err(panic) => resume_unwind(panic),
+        }
     }
 
     fn runs_programs(&self) -> bool {
@@ -126,14 +121,51 @@ impl<H: AsyncHandler> Handler for OnRuntime<H> {
     }
 }
 
+impl<H: AsyncHandler> OnRuntime<H> {
+    async fn until_told(&self, ctx: &Context, payload: H::Payload) -> Attempt<H::Payload> {
+        let mut work = pin!(self.handler.run(ctx, payload));
+        let is_over = || ctx.stop().is_some() || self.runtime.has_ended();
+        let mut told = pin!(ctx.run.until_some(|| is_over().then_some(())));
+        poll_fn(|cx| {
+            // Not even once more: what it waits for would panic.
+            if self.runtime.has_ended() {
+                return Poll::Ready(Err(runtime_ended()));
+            }
+            // Asked first: a reason that comes while the work is polled must not take its last poll from it.
+            let stop = ctx.stop();
+            if let Poll::Ready(outcome) = work.as_mut().poll(cx) {
+                return Poll::Ready(outcome);
+            }
+            if let Some(stop) = stop {
+                return Poll::Ready(Err(stopped_by(stop)));
+            }
+            // Work that is always ready for more may leave nothing of the runtime's budget for the other.
+            if is_over() || told.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+fn runtime_ended() -> HandlerError {
+    HandlerError::new(Verdict::RuntimeEnded, "runtime_ended", "the runtime of its handler has ended")
+}
+
 impl Registry {
     /// These handlers and an async one, which runs with this runtime. Somebody
     /// else has to drive that: a runtime of several threads does so by itself, one
     /// of the current thread only while something blocks on it. So a worker must
     /// not run on that thread; `tokio::task::spawn_blocking` gives it one.
+    ///
+    /// Keep the runtime until the worker has stopped. If it ends before, what ran goes
+    /// back and loses no attempt, and the worker stops with an error that says so: it
+    /// finishes what else runs, and claims nothing more of any type.
     #[must_use]
     pub fn with_async<H: AsyncHandler>(self, handler: H, runtime: &Handle) -> Self {
-        self.with(OnRuntime { handler, runtime: runtime.clone() })
+        let runtime = Runtime::new(runtime);
+        self.with(OnRuntime { handler, runtime: runtime.clone() }).on_runtime(H::Payload::TYPE, runtime)
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Verdict {
     Cancelled,
     /// There is no room: nobody's fault, the attempt is given back.
     DiskFull,
+    /// What the handler runs with is gone: not the job's fault, as above.
+    RuntimeEnded,
 }
 
 impl HandlerError {

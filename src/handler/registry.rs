@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(feature = "tokio")]
+use super::runtime::Runtime;
 use super::{Context, Ended, Handler, HandlerError, Prepared};
 use crate::job::Job;
 use crate::payload::{JobTypes, MoreTypes, Payload};
@@ -50,6 +52,9 @@ impl<H: Handler> AnyHandler for H {
 pub struct Registry {
     handlers: HashMap<String, Arc<dyn AnyHandler>>,
     types: JobTypes,
+    /// Of those that are async.
+    #[cfg(feature = "tokio")]
+    runtimes: HashMap<String, Runtime>,
 }
 
 impl Registry {
@@ -70,6 +75,8 @@ impl Registry {
     pub fn with<H: Handler>(mut self, handler: H) -> Self {
         self.types = self.types.with::<H::Payload>();
         self.handlers.insert(H::Payload::TYPE.to_owned(), Arc::new(handler));
+        #[cfg(feature = "tokio")]
+        self.runtimes.remove(H::Payload::TYPE);
         self
     }
 
@@ -107,6 +114,18 @@ impl Registry {
         let mut names: Vec<_> = self.handlers.keys().cloned().collect();
         names.sort_unstable();
         names
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(super) fn on_runtime(mut self, job_type: &str, runtime: Runtime) -> Self {
+        self.runtimes.insert(job_type.to_owned(), runtime);
+        self
+    }
+
+    /// What the handler of this type runs with, if it is async.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn runtime(&self, job_type: &str) -> Option<&Runtime> {
+        self.runtimes.get(job_type)
     }
 
     pub(crate) fn get(&self, job_type: &str) -> Option<&Arc<dyn AnyHandler>> {

@@ -1,20 +1,45 @@
-//! The same verbs for async code: the call is made on a thread for blocking
-//! work, so that the runtime goes on meanwhile.
+//! The same verbs for async code: the call is made on a thread of the queue's
+//! own, so that the runtime goes on meanwhile.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::Queue;
+use super::threads::Threads;
 use crate::commit::{Accepted, Draft};
 use crate::error::{Error, ErrorKind, Result};
 use crate::new_job::NewJob;
 use crate::store::Enqueued;
 
+/// Calls that take as long as a COMMIT. Those that wait for it together share one,
+/// so with fewer threads there would be more of them; with more it gets no faster.
+const MOST_WRITES: usize = 64;
+/// Calls that may take any time, as one that waits for a job.
+const MOST_OTHERS: usize = 512;
+
+/// Who makes the calls of async code. What queues does not stand behind what may
+/// wait for just that.
+pub(super) struct Callers {
+    writes: Threads,
+    others: Threads,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { writes: Threads::at_most(MOST_WRITES), others: Threads::at_most(MOST_OTHERS) }
+    }
+}
+
 impl Queue {
     /// [`enqueue`](Queue::enqueue) that does not block the runtime: durable when the
     /// future is ready with `Ok`.
+    ///
+    /// The call is made on a thread of the queue's own, whatever the application does
+    /// with those of its runtime. There are a few of them, started as needed; calls
+    /// at the same time share a sync, as those of threads do. Any executor will do.
     ///
     /// Nothing happens before the future is first polled. If it is dropped after
     /// that, the call goes on without it, so the job may be accepted or not, once:
@@ -39,7 +64,7 @@ impl Queue {
         job: J,
     ) -> impl Future<Output = Result<Enqueued>> + Send + use<J> {
         let job = job.into();
-        Arc::clone(self).on_a_thread(move |queue| queue.enqueue(job))
+        Arc::clone(self).by(|callers| &callers.writes, move |queue| queue.enqueue(job))
     }
 
     /// [`commit`](Queue::commit) that does not block the runtime. The closure is
@@ -65,10 +90,14 @@ impl Queue {
         fill: F,
     ) -> impl Future<Output = Result<Accepted>> + Send + use<F> {
         let draft = Draft::filled_by(fill);
-        Arc::clone(self).on_a_thread(move |queue| queue.commit_draft(draft?))
+        Arc::clone(self).by(|callers| &callers.writes, move |queue| queue.commit_draft(draft?))
     }
 
-    /// Any other call that does not block the runtime.
+    /// Any other call that does not block the runtime. It may take long, as
+    /// [`wait`](Queue::wait) does: it keeps a thread for that time, of which there are
+    /// 512 for such calls, and holds up neither `enqueue_async` nor `commit_async`. It
+    /// may hold up another such call: where hundreds wait for jobs, a handler of those
+    /// jobs should not depend on one.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -87,20 +116,36 @@ impl Queue {
         T: Send + 'static,
         F: FnOnce(&Self) -> Result<T> + Send + 'static,
     {
-        Arc::clone(self).on_a_thread(call)
+        Arc::clone(self).by(|callers| &callers.others, call)
     }
 
-    async fn on_a_thread<T, F>(self: Arc<Self>, call: F) -> Result<T>
+    async fn by<T, F>(self: Arc<Self>, which: fn(&Callers) -> &Threads, call: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Self) -> Result<T> + Send + 'static,
     {
-        let runtime = Handle::try_current().map_err(|e| Error::invalid("runtime", e))?;
-        let span = tracing::Span::current();
-        let called = runtime.spawn_blocking(move || span.in_scope(|| call(&self))).await;
-        called.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Error::new(ErrorKind::Internal, "the runtime is ending; nothing was asked of the queue")),
-        })
+        let (answer, answered) = oneshot::channel();
+        let (span, queue) = (tracing::Span::current(), Arc::clone(&self));
+        let call = move || {
+            // Behind a database that stands still, calls of callers who have given up would pile up.
+            if answer.is_closed() {
+                return;
+            }
+            let called = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| call(&queue))));
+            // First: whoever has the answer may want to be the last who has the queue.
+            drop((span, queue));
+            // Nobody may want it any more.
+            let _ = answer.send(called);
+        };
+        which(&self.callers).call(Box::new(call)).map_err(|error| {
+            let why = format!("cannot start a thread, so nothing was asked of the queue: {error}");
+            Error::new(ErrorKind::Io, why)
+        })?;
+        drop(self);
+        match answered.await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(_) => Err(Error::new(ErrorKind::Internal, "a call was dropped; whether it was made is not known")),
+        }
     }
 }

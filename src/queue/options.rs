@@ -134,7 +134,19 @@ impl QueueOptions {
         let Place { db, state, .. } = place;
         let ids = Mutex::new(ulid::Generator::new());
         let (clock, committer) = (self.clock, Mutex::default());
-        let queue = Queue { store, types, clock, db, state, root, ids, committer, watch: self.watch };
+        let queue = Queue {
+            store,
+            types,
+            clock,
+            db,
+            state,
+            root,
+            ids,
+            committer,
+            watch: self.watch,
+            #[cfg(feature = "tokio")]
+            callers: super::async_calls::Callers::default(),
+        };
         // What cannot be applied stays visible; whoever opens goes on.
         if self.recover
             && let Err(error) = queue.roll_forward()

@@ -141,7 +141,7 @@ impl SqliteStore {
         };
         Ok(Self {
             root,
-            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake).bounding(
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake.as_deref()).bounding(
                 log_of(&path),
                 MOST_LOG,
                 writer::log::LOOK,

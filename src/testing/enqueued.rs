@@ -145,7 +145,7 @@ impl TestQueue {
 
 /// All of them, as they were queued.
 #[track_caller]
-pub(super) fn jobs(queue: &Queue, filter: &Filter) -> Vec<Job> {
+fn jobs(queue: &Queue, filter: &Filter) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     loop {
         let before = jobs.last().map(|job| job.seq);

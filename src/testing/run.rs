@@ -2,16 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::enqueued::jobs;
-use super::{TestQueue, expect};
+use super::TestQueue;
+use super::endless::Ancestry;
 use crate::handler::Registry;
 use crate::queue::Queue;
-use crate::state::Status;
-use crate::store::Filter;
 use crate::worker::{AttemptReport, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
-
-/// With so many more attempts than jobs there is one that always queues another.
-const MORE_ATTEMPTS: usize = 1_000;
 
 /// What [`run_all`](TestQueue::run_all) did.
 ///
@@ -43,7 +38,7 @@ impl TestQueue {
     /// Runs every job that can be run now, and what comes of it, until nothing is
     /// left to do at this time of the queue's clock. A job at a time: higher
     /// priority first, then as queued; the next is chosen when the one before has
-    /// ended with all that it queued.
+    /// ended with all that it queued, and its hook has returned.
     ///
     /// The work is a real [`Worker`]'s, with a thread of its own in this process:
     /// payloads are checked, file effects decided and applied, hooks called. A
@@ -51,16 +46,25 @@ impl TestQueue {
     /// Jobs of types that run programs stay where they are: those need a
     /// [`Supervisor`](crate::Supervisor).
     ///
+    /// In an async test, `run_all_async` does the same and lets the runtime go on.
+    ///
     /// # Panics
-    /// If the queue cannot be used, or the jobs never end because each queues another.
-    #[expect(clippy::must_use_candidate, reason = "what it does is what it is called for")]
+    /// If the queue cannot be used, if an async handler needs the very thread that
+    /// waits here (the only one of its runtime), or if the jobs never end because each queues another
+    /// (see [`generations`](TestQueue::generations)).
     #[track_caller]
     pub fn run_all(&self) -> Ran {
-        run_all(self.queue(), self.registry.clone())
+        self.await_dropped();
+        // Not in a closure, which would be taken for the caller.
+        match (Run { stuck: stuck(&self.registry), ..self.run() }).all(&Shutdown::new()) {
+            Ok(ran) => ran,
+            Err(why) => panic!("{why}"),
+        }
     }
 
     /// [`run_all`](TestQueue::run_all) for an async test, whose runtime goes on
-    /// meanwhile. Async handlers need that.
+    /// meanwhile. Async handlers need that. Dropped before its end, as by a timeout, it
+    /// stops: the job that runs is told to, and goes back. The next run waits for that.
     ///
     /// ```
     /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
@@ -75,41 +79,146 @@ impl TestQueue {
     /// ```
     ///
     /// # Panics
-    /// As `run_all`, and outside a runtime.
+    /// As `run_all`.
     #[cfg(feature = "tokio")]
     pub async fn run_all_async(&self) -> Ran {
-        let (queue, registry) = (self.queue(), self.registry.clone());
-        let ran = tokio::task::spawn_blocking(move || run_all(queue, registry)).await;
-        ran.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => panic!("the jobs were not run: {error}"),
-        })
+        let (run, stop) = (self.run(), StopWhenDropped(Shutdown::new()));
+        let shutdown = stop.0.clone();
+        let before = lock(&self.dropped).take();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        // A thread of its own: the test may have all others of its runtime busy.
+        let thread = std::thread::Builder::new().name("jobq-run-all".to_owned());
+        let started = thread.spawn(move || {
+            if let Some(before) = before {
+                let _ = before.join();
+            }
+            let ran = run.all(&shutdown);
+            // Nobody may want it any more.
+            let _ = end.send(ran);
+        });
+        *lock(&self.dropped) = Some(super::expect("a thread for the worker", started));
+        match ended.await {
+            Ok(Ok(ran)) => ran,
+            Ok(Err(why)) => panic!("{why}"),
+            Err(error) => panic!("a test needs the worker to work; it panicked: {error}"),
+        }
+    }
+
+    /// A run that was dropped half-way may still have its job.
+    fn await_dropped(&self) {
+        if let Some(before) = lock(&self.dropped).take() {
+            let _ = before.join();
+        }
+    }
+
+    fn run(&self) -> Run {
+        Run { queue: self.queue(), registry: self.registry.clone(), generations: self.generations, stuck: Vec::new() }
     }
 }
 
-#[track_caller]
-fn run_all(queue: Arc<Queue>, registry: Registry) -> Ran {
-    // Nothing is pruned: a test that moves its clock by a year looks for its jobs all the same.
-    let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
-    let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
-    let most = MORE_ATTEMPTS + 10 * jobs(&queue, &pending).len();
-    let shutdown = Shutdown::new();
-    let attempts: Arc<Mutex<Vec<AttemptReport>>> = Arc::default();
-    let observer = {
-        let (shutdown, attempts) = (shutdown.clone(), Arc::clone(&attempts));
-        move |event: &WorkerEvent| {
-            if let WorkerEvent::Attempt(report) = event {
-                let mut attempts = attempts.lock().unwrap_or_else(PoisonError::into_inner);
-                attempts.push(report.clone());
-                if attempts.len() == most {
+/// Whoever does not wait for the end of a run does not want the rest of it.
+#[cfg(feature = "tokio")]
+struct StopWhenDropped(Shutdown);
+
+#[cfg(feature = "tokio")]
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        // Told twice, it does not wait for what runs.
+        self.0.request();
+        self.0.request();
+    }
+}
+
+/// What it takes to run everything.
+struct Run {
+    queue: Arc<Queue>,
+    registry: Registry,
+    generations: usize,
+    /// Types whose handlers wait for the thread that waits for them.
+    stuck: Vec<String>,
+}
+
+/// What was heard while it ran.
+struct Heard {
+    ancestry: Ancestry,
+    attempts: Vec<AttemptReport>,
+    /// Why it was stopped.
+    hopeless: Option<String>,
+}
+
+impl Heard {
+    /// Says so if it makes no sense to go on.
+    fn hear(&mut self, event: &WorkerEvent, stuck: &[String]) -> Option<String> {
+        match event {
+            WorkerEvent::AttemptStarted { job_id, job_type, .. } if stuck.contains(job_type) => Some(format!(
+                "`{job_type}` {job_id} needs a runtime whose only thread waits in `run_all`; use `run_all_async`, or a \
+                 runtime of several threads"
+            )),
+            WorkerEvent::Attempt(report) => {
+                self.attempts.push(report.clone());
+                // What cannot be read now is no reason to stop.
+                self.ancestry.note(report).unwrap_or_default()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The async types, on the only thread of a runtime. A thread for blocking work
+/// is not that one; it has the id of its task.
+#[cfg(feature = "tokio")]
+fn stuck(registry: &Registry) -> Vec<String> {
+    use tokio::runtime::Handle;
+    let here = Handle::try_current().is_ok_and(|runtime| has_one_thread(&runtime));
+    if !here || tokio::task::try_id().is_some() {
+        return Vec::new();
+    }
+    let needs_it = |name: &String| registry.runtime(name).is_some_and(|runtime| has_one_thread(runtime.handle()));
+    registry.names().into_iter().filter(needs_it).collect()
+}
+
+#[cfg(feature = "tokio")]
+fn has_one_thread(runtime: &tokio::runtime::Handle) -> bool {
+    runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::CurrentThread
+}
+
+#[cfg(not(feature = "tokio"))]
+fn stuck(_: &Registry) -> Vec<String> {
+    Vec::new()
+}
+
+impl Run {
+    /// The error is what the test is told.
+    fn all(self, shutdown: &Shutdown) -> Result<Ran, String> {
+        let needs = |what: &'static str| move |error| format!("a test needs {what}: {error}");
+        // Nothing is pruned: a test that moves its clock by a year looks for its jobs all the same.
+        let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
+        let ancestry =
+            Ancestry::of(Arc::clone(&self.queue), self.generations).map_err(needs("the queue to be read"))?;
+        let heard = Arc::new(Mutex::new(Heard { ancestry, attempts: Vec::new(), hopeless: None }));
+        let worker = Worker::new(self.queue, self.registry, options).map_err(needs("a worker"))?;
+        let worker = worker.one_by_one().observed_by({
+            let (shutdown, heard) = (shutdown.clone(), Arc::clone(&heard));
+            move |event: &WorkerEvent| {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(why) = heard.hear(event, &self.stuck) {
+                    heard.hopeless.get_or_insert(why);
+                    // Told twice, it does not wait for what runs.
+                    shutdown.request();
                     shutdown.request();
                 }
             }
-        }
-    };
-    let worker = expect("a worker", Worker::new(queue, registry, options)).one_by_one().observed_by(observer);
-    let WorkerSummary { completed, failed, rescheduled, others } = expect("the worker to work", worker.run(&shutdown));
-    assert_eq!(shutdown.requests(), 0, "{most} attempts and still jobs to run; does each queue another?");
-    let attempts = std::mem::take(&mut *attempts.lock().unwrap_or_else(PoisonError::into_inner));
-    Ran { completed, failed, rescheduled, others, attempts }
+        });
+        let summary = worker.run(shutdown).map_err(needs("the worker to work"))?;
+        let WorkerSummary { completed, failed, rescheduled, others } = summary;
+        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempts = std::mem::take(&mut heard.attempts);
+        heard.hopeless.take().map_or(Ok(Ran { completed, failed, rescheduled, others, attempts }), Err)
+    }
+}
+
+pub(super) type Dropped = Mutex<Option<std::thread::JoinHandle<()>>>;
+
+fn lock(dropped: &Dropped) -> std::sync::MutexGuard<'_, Option<std::thread::JoinHandle<()>>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }

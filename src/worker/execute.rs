@@ -175,6 +175,9 @@ fn attempt(shared: &Arc<Shared>, running: Running) -> Finished {
         }
         Err(error) => {
             let error = as_told(error, &finished.run);
+            if error.verdict == Verdict::RuntimeEnded {
+                shared.runtime_ended(&finished.job.job_type);
+            }
             finished.come_to_nothing(heed(error, shared.shutting_down.load(Ordering::Acquire)));
         }
     }
@@ -233,7 +236,7 @@ fn heed(mut error: HandlerError, shutting_down: bool) -> HandlerError {
 fn step_after(error: &HandlerError, run: &Run, job: &Job) -> Step {
     match (run.stop(), error.verdict) {
         (Some(Stop::Cancelled), _) | (_, Verdict::Cancelled) => Step::AcknowledgeCancel,
-        (Some(Stop::ShutDown), _) | (_, Verdict::Release | Verdict::DiskFull) => Step::Release,
+        (Some(Stop::ShutDown), _) | (_, Verdict::Release | Verdict::DiskFull | Verdict::RuntimeEnded) => Step::Release,
         (_, Verdict::Permanent) => Step::Fail(error.failure.clone()),
         (_, Verdict::Retry(after)) => Step::Reschedule {
             failure: error.failure.clone(),

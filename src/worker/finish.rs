@@ -250,11 +250,16 @@ impl Finisher {
         if !keeps_stage && end.run.staged.load(Ordering::Relaxed) > 0 {
             self.shared.files.discard(&end.run.lease);
         }
-        self.shared.pool.settled(&end.run, end.slot);
-        if how == AttemptEnd::Released && end.slot.is_none() {
-            // Claimed and given back before it began: there was no attempt to tell of.
-            return;
+        let (run, slot) = (Arc::clone(&end.run), end.slot);
+        // Claimed and given back before it began: there was no attempt to tell of.
+        if how != AttemptEnd::Released || slot.is_some() {
+            self.tell(end, how);
         }
+        // Last: one by one, the next job waits for those who are told of this one.
+        self.shared.pool.settled(&run, slot);
+    }
+
+    fn tell(&mut self, end: Finished, how: AttemptEnd) {
         self.summary.count(how);
         let failure = if how == AttemptEnd::Completed { None } else { end.failure };
         self.shared.tell(&WorkerEvent::Attempt(AttemptReport {

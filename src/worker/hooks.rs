@@ -2,10 +2,12 @@
 //! their own, so that a slow one delays nobody. Best effort: their errors are
 //! logged and change nothing.
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use super::span;
 use crate::handler::{AnyHandler, Ended};
@@ -20,20 +22,28 @@ const MOST_WAITING: usize = 64 << 20;
 /// Where calls are put.
 #[derive(Clone)]
 pub(super) struct Hooks {
-    calls: Sender<Call>,
+    calls: Sender<Told>,
     waiting: Arc<AtomicUsize>,
+    patience: Option<Duration>,
+    /// One has taken longer than that.
+    hangs: Arc<AtomicBool>,
 }
+
+/// A call, and somebody who notices when it is dropped: then it was made.
+type Told = (Call, Option<Sender<Infallible>>);
 
 /// Where they are taken from.
 pub(super) struct Calls {
-    calls: Receiver<Call>,
+    calls: Receiver<Told>,
     waiting: Arc<AtomicUsize>,
 }
 
-pub(super) fn line() -> (Hooks, Calls) {
+/// `patience`: nobody is to get ahead of a hook, so whoever tells waits for its end, unless it takes longer than this.
+pub(super) fn line(patience: Option<Duration>) -> (Hooks, Calls) {
     let (send, receive) = mpsc::channel();
     let waiting: Arc<AtomicUsize> = Arc::default();
-    (Hooks { calls: send, waiting: Arc::clone(&waiting) }, Calls { calls: receive, waiting })
+    let hooks = Hooks { calls: send, waiting: Arc::clone(&waiting), patience, hangs: Arc::default() };
+    (hooks, Calls { calls: receive, waiting })
 }
 
 impl Hooks {
@@ -44,8 +54,18 @@ impl Hooks {
             tracing::warn!(job_id = call.job.id, "hooks are too slow; the one of this job is not called");
             return;
         }
-        // The other side goes last.
-        let _ = self.calls.send(call);
+        let Some(patience) = self.patience.filter(|_| !self.hangs.load(Ordering::Acquire)) else {
+            // The other side goes last.
+            let _ = self.calls.send((call, None));
+            return;
+        };
+        let (end, ended) = mpsc::channel();
+        let job = Arc::clone(&call.job);
+        let _ = self.calls.send((call, Some(end)));
+        if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!(job_id = job.id, "a hook does not return; hooks are not waited for any more");
+            self.hangs.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -64,28 +84,32 @@ impl Call {
         // A small one has its price, too.
         512 + self.job.payload.as_str().len() + self.result.as_ref().map_or(0, String::len)
     }
-}
 
-/// Until there are no more; `called` counts those that have returned.
-pub(super) fn run(calls: &Calls, called: &AtomicU64) {
-    for call in &calls.calls {
-        calls.waiting.fetch_sub(call.weight(), Ordering::AcqRel);
-        let ended = Ended { job: &call.job, result: call.result.as_deref(), failure: call.failure.as_ref() };
-        let _within = span::hook(&call.job).entered();
+    fn make(&self) {
+        let ended = Ended { job: &self.job, result: self.result.as_deref(), failure: self.failure.as_ref() };
+        let _within = span::hook(&self.job).entered();
         let returned = catch_unwind(AssertUnwindSafe(|| match ended.failure {
-            None => call.handler.on_success(&ended),
-            Some(_) => call.handler.on_failure(&ended),
+            None => self.handler.on_success(&ended),
+            Some(_) => self.handler.on_failure(&ended),
         }));
         match returned {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(job_id = call.job.id, error = crate::printable(&error.to_string()), "a hook failed");
+                tracing::warn!(job_id = self.job.id, error = crate::printable(&error.to_string()), "a hook failed");
             }
             Err(panic) => {
                 super::execute::forget(panic);
-                tracing::warn!(job_id = call.job.id, "a hook panicked");
+                tracing::warn!(job_id = self.job.id, "a hook panicked");
             }
         }
+    }
+}
+
+/// Until there are no more; `called` counts those that have returned.
+pub(super) fn run(calls: &Calls, called: &AtomicU64) {
+    for (call, _end) in &calls.calls {
+        calls.waiting.fetch_sub(call.weight(), Ordering::AcqRel);
+        call.make();
         called.fetch_add(1, Ordering::Release);
     }
 }
@@ -97,20 +121,35 @@ mod tests {
     use crate::new_job::NewJob;
     use crate::queue::Queue;
 
-    #[test]
-    fn what_waits_for_a_hook_that_hangs_is_bounded_and_the_next_is_told_again() {
+    fn ended() -> (Arc<dyn AnyHandler>, Arc<Job>) {
         let folder = tempfile::tempdir().unwrap();
         let queue = Queue::init(folder.path()).unwrap();
         let id = queue.enqueue(NewJob::raw("t", "{}")).unwrap().id;
-        let job = Arc::new(queue.get(&id).unwrap());
-        let registry = Registry::builtin();
-        let handler = registry.get("create_file").unwrap();
+        (Arc::clone(Registry::builtin().get("create_file").unwrap()), Arc::new(queue.get(&id).unwrap()))
+    }
+
+    /// Nobody takes the calls here, as if the first of them hung.
+    #[test]
+    fn a_hook_that_hangs_is_not_waited_for_for_ever_and_the_next_not_at_all() {
+        let (handler, job) = ended();
+        let call = || Call { handler: Arc::clone(&handler), job: Arc::clone(&job), result: None, failure: None };
+        let (hooks, calls) = line(Some(Duration::from_millis(1)));
+        hooks.tell(call());
+        assert!(hooks.hangs.load(Ordering::Acquire));
+        let patient = Hooks { patience: Some(Duration::MAX), ..hooks };
+        patient.tell(call());
+        assert_eq!(calls.calls.try_iter().count(), 2, "both are called when their turn comes");
+    }
+
+    #[test]
+    fn what_waits_for_a_hook_that_hangs_is_bounded_and_the_next_is_told_again() {
+        let (handler, job) = ended();
         let large = "x".repeat(20 << 20);
         let call = || {
-            let (handler, job, result) = (Arc::clone(handler), Arc::clone(&job), Some(large.clone()));
+            let (handler, job, result) = (Arc::clone(&handler), Arc::clone(&job), Some(large.clone()));
             Call { handler, job, result, failure: None }
         };
-        let (hooks, calls) = line();
+        let (hooks, calls) = line(None);
         for _ in 0..10 {
             hooks.tell(call());
         }

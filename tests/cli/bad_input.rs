@@ -115,3 +115,11 @@ fn control_characters_never_reach_the_terminal() {
         assert!(!said.stdout.contains('\u{1b}') && !said.stderr.contains('\u{1b}'), "{args:?}");
     }
 }
+
+#[test]
+fn one_of_a_few_words_that_is_mistyped_is_told_all_of_them_and_the_nearest() {
+    let q = Scratch::new();
+    let error = q.refused(2, &["list", "--status", "pendng"]);
+    assert!(error.contains("pending, claimed, completed, failed, cancelled"), "{error}");
+    assert!(error.contains("a similar value exists: 'pending'"), "{error}");
+}

@@ -123,6 +123,22 @@ fn looking_at_the_settings_puts_no_root_on_record_and_tells_which_one_is() {
     assert_eq!(setting(&mut q.command(&["--db", "app.db"]), "config")["value"], Value::Null, "the application's own");
 }
 
+/// What cannot be heeded is told, and not shown as if it held.
+#[test]
+fn a_level_of_logs_that_is_none_is_told() {
+    let here = Scratch::new();
+    for slip in ["warning", "a=b=c", "jobq=nonsense"] {
+        let said = here.command(&["config", "--json"]).env("JOBQ_LOG", slip).output().unwrap();
+        let (out, err) = (String::from_utf8(said.stdout).unwrap(), String::from_utf8(said.stderr).unwrap());
+        assert!(err.contains(&format!("JOBQ_LOG is `{slip}` and not heeded")), "{err}");
+        assert!(out.contains(r#""name":"log","value":"warn","source":"default""#), "{out}");
+    }
+    for level in ["debug", "jobq=info", "WARN,jobq::worker=trace", "jobq::commit"] {
+        let said = here.command(&["config"]).env("JOBQ_LOG", level).output().unwrap();
+        assert!(!String::from_utf8(said.stderr).unwrap().contains("not heeded"), "{level}");
+    }
+}
+
 #[test]
 fn a_broken_file_is_told_in_full_here_and_briefly_elsewhere() {
     let q = with_settings("busy_timout = \"5s\"\n[worker]\nlease = 5\n[handlers.x]\ncomand = [\"x\"]\n");
@@ -167,4 +183,31 @@ fn settings_are_shown_beside_a_database_that_cannot_be_opened() {
     let said = q.run(&["config"]);
     assert_eq!(said.code, 5, "{}", said.stderr);
     assert!(said.stdout.contains("7m") && said.stderr.contains("jobq doctor"), "{}{}", said.stdout, said.stderr);
+}
+
+/// What is given to handlers may be a password or a token: nobody who shows his screen shows it.
+#[test]
+fn values_given_to_handlers_are_shown_nowhere() {
+    let q = with_settings(
+        "[handlers.greet]\ncommand = [\"true\"]\nenv = { TOKEN = \"s3cr3t-1\" }\n\
+         [handlers.claude_extraction]\nenv = { KEY = \"s3cr3t-2\" }\n",
+    );
+    let id = q.enqueue(&["greet", "{}"]);
+    let env = |name: &str| setting(&mut q.command(&[]), name)["value"].clone();
+    assert_eq!(env("handlers.greet.env"), json!({"TOKEN": "(not shown)"}));
+    assert_eq!(env("handlers.claude_extraction.env"), json!({"KEY": "(not shown)"}));
+    assert!(q.ok(&["config"]).contains("{ TOKEN = \"(not shown)\" }"));
+    let commands = ["config", "handlers", "doctor", "worker --drain -vvv", "stats", "list", "events"];
+    let show = format!("show {id}");
+    for command in commands.into_iter().chain([show.as_str()]) {
+        for form in [&[][..], &["--json"]] {
+            let said = q.run(&[&command.split(' ').collect::<Vec<_>>(), form].concat());
+            assert_eq!(said.code, 0, "{command}: {}", said.stderr);
+            assert!(!(said.stdout + &said.stderr).contains("s3cr3t"), "{command} {form:?}");
+        }
+    }
+    // A PIN without quotes is a mistake, and told without saying it.
+    std::fs::write(q.path().join(".jobq/config.toml"), "[handlers.greet]\nenv = { PIN = 271828 }\n").unwrap();
+    let error = q.refused(2, &["config"]);
+    assert!(error.contains("handlers.greet.env.PIN") && !error.contains("271828"), "{error}");
 }

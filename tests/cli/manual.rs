@@ -1,5 +1,9 @@
 //! Help, manual pages and completions: each command is in each of them.
 
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use super::harness::Scratch;
 
 /// As `jobq --help` lists them.
@@ -35,25 +39,76 @@ fn every_command_is_in_the_completions_of_every_shell() {
     }
 }
 
+/// What bash offers for the last of these words.
+fn completed(script: &Path, words: &[&str]) -> String {
+    let ask = r#". "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _jobq jobq "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[*]}""#;
+    let output = Command::new("bash").args(["-c", ask]).arg(script).args(words).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 #[test]
-fn bash_takes_the_completions_and_completes_a_command() {
+fn bash_takes_the_completions_and_completes_commands_and_fixed_values() {
     let q = Scratch::empty();
     let script = q.path().join("jobq.bash");
     std::fs::write(&script, q.ok(&["completions", "bash"])).unwrap();
-    let ask = r#". "$0"; COMP_WORDS=(jobq recon); COMP_CWORD=1; _jobq jobq recon jobq; echo "${COMPREPLY[*]}""#;
-    let output = std::process::Command::new("bash").args(["-c", ask]).arg(&script).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "reconcile", "{output:?}");
+    for (words, offered) in [
+        ("jobq recon", "reconcile"),
+        ("jobq list --status p", "pending"),
+        ("jobq list --status c", "claimed completed cancelled"),
+        ("jobq enqueue send_mail --unique al", "always"),
+        ("jobq extract a.json --format j", "json"),
+        ("jobq completions z", "zsh"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(completed(&script, &words), offered, "{words:?}");
+    }
+}
+
+#[test]
+fn every_shell_knows_the_fixed_values() {
+    let q = Scratch::empty();
+    for shell in ["bash", "fish", "zsh"] {
+        let script = q.ok(&["completions", shell]);
+        for values in [&["pending", "claimed", "completed", "failed", "cancelled"][..], &["active", "always"]] {
+            // All on one line, or in one list of several.
+            let near = |window: &[&str]| values.iter().all(|value| window.iter().any(|line| line.contains(value)));
+            let lines: Vec<&str> = script.lines().collect();
+            assert!(lines.windows(values.len()).any(near), "{shell} does not know {values:?}");
+        }
+    }
 }
 
 #[test]
 fn every_command_is_in_the_manual_page() {
     let q = Scratch::empty();
     let man = q.ok(&["man"]);
-    assert!(man.contains(".TH jobq"), "{}", &man[..40]);
     for command in commands(&q) {
         assert!(man.contains(&format!("\\fBjobq {command}\\fR")), "{command} has no synopsis");
     }
     assert!(man.contains("wait\\-timeout"), "the manual knows the options of the commands");
+    let once =
+        ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "OPTIONS", "EXAMPLES", "EXIT STATUS", "ENVIRONMENT", "FILES"];
+    assert_eq!(headings(&man), once);
+    assert_is_clean(&man);
+}
+
+/// The sections of a page.
+fn headings(page: &str) -> Vec<&str> {
+    page.lines().filter_map(|line| line.strip_prefix(".SH ")).map(|heading| heading.trim_matches('"')).collect()
+}
+
+/// groff has nothing to say about it.
+fn assert_is_clean(page: &str) {
+    let mut groff = Command::new("groff");
+    groff.args(["-man", "-ww", "-z", "-Kutf8", "-Tutf8"]);
+    let Ok(mut groff) = groff.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
+        super::harness::skipped("!!! SKIPPED: groff is not installed, manual pages were not set");
+        return;
+    };
+    groff.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let said = groff.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stderr), "");
 }
 
 #[test]
@@ -64,13 +119,35 @@ fn every_command_has_a_manual_page_of_its_own() {
     let commands = commands(&q);
     for command in &commands {
         let page = std::fs::read_to_string(pages.join(format!("jobq-{command}.1"))).unwrap();
-        assert!(page.contains(&format!("\\fBjobq {command}\\fR")) && page.contains("Example"), "{page}");
+        let (name, version) = (command.to_uppercase(), env!("CARGO_PKG_VERSION"));
+        assert!(page.contains(&format!(".TH JOBQ-{name} 1 \"\" \"jobq {version}\"")), "{page}");
+        assert!(page.contains(&format!("\\fBjobq {command}\\fR")), "{page}");
+        let sections = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "OPTIONS OF EVERY COMMAND", "EXAMPLES"];
+        let expected = [&sections[..], &["EXIT STATUS", "SEE ALSO"]].concat();
+        assert_eq!(headings(&page), expected, "{command}");
+        for code in 0..=6 {
+            assert!(page.contains(&format!("\\fB{code}\\fR")), "{command} does not tell what exit code {code} is");
+        }
+        assert_is_clean(&page);
     }
-    assert!(pages.join("jobq.1").exists());
+    let main = std::fs::read_to_string(pages.join("jobq.1")).unwrap();
+    assert!(main.contains("\\fBjobq\\-enqueue\\fR(1)"), "the first page leads to the others: {main}");
     let count = std::fs::read_dir(&pages).unwrap().count();
     assert_eq!(count, commands.len() + 1, "one for each, and one for all");
     assert_eq!(said[0]["pages"], count);
     assert_eq!(q.ok(&["man", "--dir", "share/man1"]), format!("{count} pages in share/man1\n"), "again is no error");
+}
+
+/// As it is typed, not filled up to the width of the page.
+#[test]
+fn examples_in_manual_pages_keep_their_lines() {
+    let q = Scratch::empty();
+    q.ok(&["man", "--dir", "man"]);
+    let page = std::fs::read_to_string(q.path().join("man/jobq-enqueue.1")).unwrap();
+    let (_, examples) = page.split_once(".SH EXAMPLES\n").unwrap();
+    let literal = examples.split(".nf\n").nth(1).and_then(|rest| rest.split(".fi\n").next()).unwrap();
+    assert_eq!(literal.lines().count(), 3, "{literal}");
+    assert!(literal.contains("jobq enqueue send_mail @mail.json \\-\\-delay 10m"), "{literal}");
 }
 
 #[test]

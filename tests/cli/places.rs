@@ -15,7 +15,10 @@ fn without_a_database_every_command_says_so_with_exit_3() {
 #[test]
 fn init_makes_what_is_needed_and_repeating_it_changes_nothing() {
     let q = Scratch::empty();
-    q.ok(&["init", "project"]);
+    let said = q.run(&["init", "project"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "made project/.jobq/jobq.db\n"), "{}", said.stderr);
+    assert!(said.stderr.contains("jobq enqueue"), "what to do next is a hint: {}", said.stderr);
+    assert_eq!(q.run(&["init", "another", "-q"]).stderr, "");
     let folder = q.path().join("project/.jobq");
     let config = folder.join("config.toml");
     std::fs::write(&config, "busy_timeout = \"2s\"\n").unwrap();

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::harness::{Scratch, batch_of};
 use super::pty::{Terminal, screen};
+use super::tmux::Tmux;
 
 /// A command that reads what this test hands it.
 fn batch(q: &Scratch, more: &[&str]) -> Command {
@@ -66,6 +67,20 @@ fn an_interrupted_batch_leaves_nothing() {
     kill_process(Pid::from_child(&terminal.child), Signal::INT).unwrap();
     let (shown, code) = terminal.end();
     assert_eq!((screen(&shown), code), (Vec::new(), 130));
+    assert_eq!(q.count(), 0);
+}
+
+/// By the key: the terminal then echoes `^C` where the bar ends.
+#[test]
+fn a_batch_that_is_interrupted_by_the_key_leaves_nothing() {
+    let q = Scratch::new();
+    let Some(tmux) = Tmux::start(&q, 80, 12) else { return };
+    tmux.line("clear; mkfifo lines; (exec 3<>lines; jobq enqueue --batch lines)");
+    tmux.wait_for("lines read");
+    tmux.keys(&["C-c"]);
+    tmux.wait_for("ready>");
+    let screen = tmux.screen();
+    assert!(!screen.contains("lines read"), "{screen}");
     assert_eq!(q.count(), 0);
 }
 

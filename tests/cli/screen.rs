@@ -1,10 +1,15 @@
 //! What people see at a terminal: tables that fit it, short ids that can be typed,
 //! and what to do next.
 
+use std::fs::File;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::harness::Scratch;
 use super::pty::Terminal;
+use super::tmux::wait_until;
 
 /// Wide characters take two columns.
 fn width(line: &str) -> usize {
@@ -133,6 +138,72 @@ fn a_status_has_its_colour_on_a_terminal() {
     for coloured in ["\u{1b}[32mcompleted", "\u{1b}[31mfailed", "\u{1b}[33mpending"] {
         assert!(shown.contains(coloured), "{coloured:?}: {shown:?}");
     }
+}
+
+/// Only a word that is too long for a line of its own goes beyond the edge.
+#[test]
+fn lines_are_broken_between_words() {
+    const COLUMNS: u16 = 60;
+    let q = busy();
+    std::fs::write(q.path().join("out/a.txt"), "changed").unwrap();
+    let failed = q.json(&["list", "--status", "failed"])[0]["id"].as_str().unwrap().to_owned();
+    q.sql()
+        .execute("UPDATE jobs SET last_error = 'no paper, ' || hex(zeroblob(9)) || ' and ink' WHERE id = ?1", [&failed])
+        .unwrap();
+    for args in [&["reconcile"][..], &["show", &failed], &["config"], &["doctor"]] {
+        let lines = Terminal::wide(COLUMNS, &q, args).screen();
+        for line in &lines {
+            let longest = line.split(' ').map(width).max().unwrap_or(0);
+            assert!(width(line) <= usize::from(COLUMNS) || longest > 36, "{args:?}: {line:?}");
+        }
+    }
+    let lines = Terminal::wide(COLUMNS, &q, &["config"]).screen();
+    let at = lines.iter().position(|line| line.starts_with("handlers.claude_extraction.pass_env")).unwrap();
+    assert!(
+        lines[at + 1].starts_with("    [\"ANTHROPIC_*\", \"CLAUDE_*\", "),
+        "where there is room: {:?}",
+        &lines[at..at + 3]
+    );
+}
+
+#[test]
+fn a_narrow_list_has_the_reason_rather_than_the_tries() {
+    let q = busy();
+    let lines = Terminal::wide(60, &q, &["list"]).screen();
+    assert!(lines[0].contains("NOTE") && lines.iter().any(|line| line.contains("waits on")), "{lines:?}");
+}
+
+#[test]
+fn how_long_it_takes_until_a_job_runs_is_told_to_two_units() {
+    let q = busy();
+    let list = || Terminal::of(&q, &["list"]).screen()[1].clone();
+    assert!(list().ends_with("  runs in 2h"), "{}", list());
+    let move_by = |minutes: i64| {
+        q.sql().execute("UPDATE jobs SET run_at = run_at + ?1 * 60000 WHERE gate = 'delayed'", [minutes])
+    };
+    move_by(-30).unwrap();
+    assert!(list().ends_with("  runs in 1h 30m"), "{}", list());
+    move_by(-90).unwrap();
+    assert!(list().ends_with("  due now"), "{}", list());
+}
+
+/// A log line in the middle of a bar would leave half of it on the screen.
+#[test]
+fn drift_is_told_once_by_a_worker_too() {
+    let q = busy();
+    std::fs::write(q.path().join("out/a.txt"), "changed").unwrap();
+    let stop = |worker: &Child| kill_process(Pid::from_child(worker), Signal::TERM).unwrap();
+    let mut terminal = Terminal::of(&q, &["worker"]);
+    terminal.until("1 of 2 paths");
+    stop(&terminal.child);
+    let (shown, _) = terminal.end();
+    assert!(!shown.contains("WARN"), "{shown}");
+    let log = q.path().join(".jobq/log");
+    let mut logging = q.command(&["worker"]);
+    let mut logging = logging.stdout(Stdio::null()).stderr(File::create(&log).unwrap()).spawn().unwrap();
+    wait_until("the log where logs are read", || std::fs::read_to_string(&log).unwrap().contains("out/a.txt"));
+    stop(&logging);
+    logging.wait().unwrap();
 }
 
 /// The line of a finding is all that is said of it.

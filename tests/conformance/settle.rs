@@ -66,6 +66,42 @@ pub fn one_who_is_refused_does_not_stop_the_others<H: Harness>() {
     assert_eq!(world.status("lost"), Pending);
 }
 
+/// More than go into one statement, with all that can follow from an end, and one of them asked for twice.
+pub fn many_ends_in_one_transaction_have_each_its_own_consequences<H: Harness>() {
+    let world = World::<H>::new();
+    let ids: Vec<String> = (0..40).map(|number| format!("job-{number:02}")).collect();
+    for (number, id) in ids.iter().enumerate() {
+        let job = note(id);
+        world.add(if number == 20 { job.holds(&["lane:l"]) } else { job });
+    }
+    world.add(note("behind").holds(&["lane:l"]));
+    world.add(note("waits").after("job-30"));
+    let mut leases: Vec<Lease> = world.claim_as("w1", 100).into_iter().map(|claim| claim.lease).collect();
+    assert_eq!(leases.iter().map(|lease| lease.id.clone()).collect::<Vec<_>>(), ids);
+    world.cancel("job-05");
+    leases.insert(3, leases[2].clone());
+    leases.push(Lease { token: leases[0].token + 1, ..leases[0].clone() });
+    let result = |lease: &Lease| Some(format!("\"{}\"", lease.id));
+    let steps =
+        leases.iter().map(|lease| (lease.clone(), Step::Complete { result: result(lease), follow_ups: Vec::new() }));
+    let answers = world.store.settle(steps.collect()).unwrap();
+    for (lease, answer) in leases.iter().zip(&answers).take(41) {
+        let expected = if lease.id == "job-05" { Ending::Cancelled } else { Ending::Done };
+        assert_eq!(answer.as_ref().ok(), Some(&Settled::Ended(expected)), "{}", lease.id);
+    }
+    assert_eq!(answers[41].as_ref().map_err(jobq::Error::kind), Err(ErrorKind::LeaseLost), "a token of nobody's");
+    let mut last = 0;
+    for id in ids.iter().filter(|id| *id != "job-05") {
+        assert_eq!(world.get(id).result.map(|text| text.0), Some(format!("\"{id}\"")));
+        let events = world.events(id);
+        let types: Vec<_> = events.iter().map(|event| event.event_type.as_str()).collect();
+        assert_eq!(types, ["queued", "claimed", "completed"], "{id}");
+        assert!(events[2].id > last, "as they were given");
+        last = events[2].id;
+    }
+    assert_eq!(world.claim(100), ["behind", "waits"]);
+}
+
 pub fn a_step_that_is_refused_half_way_leaves_nothing<H: Harness>() {
     let world = World::<H>::new();
     let holder = world.decided(note("holder"), vec![put("taken")]);

@@ -244,6 +244,7 @@ macro_rules! conformance {
                     failures_are_shown_in_the_order_in_which_they_failed;
                 settle:
                     every_kind_of_step_fits_in_one_transaction
+                    many_ends_in_one_transaction_have_each_its_own_consequences
                     one_who_is_refused_does_not_stop_the_others
                     a_step_that_is_refused_half_way_leaves_nothing
                     nothing_to_settle_is_answered_with_nothing

@@ -60,6 +60,23 @@ fn plain_and_library_jobs_on_one_path_run_in_the_order_they_were_accepted() {
     assert_eq!(run_order(queue.store()), ["second", "third", &fourth, "fifth"]);
 }
 
+/// As schema.sql says: a row that left `max_attempts` out cannot be told from one that said 3.
+#[test]
+fn a_row_has_its_types_times_and_three_attempts_and_keeps_what_it_brings() {
+    let Some(bench) = Bench::set_up() else { return };
+    let bucket = |name: &str| format!(r#"{{"resourceType":"AWS::S3::Bucket","resourceId":"{name}","config":null}}"#);
+    bench.insert_plain(&[["plain", "sync_aws", &bucket("a")]]);
+    let own = ["own", "sync_aws", &bucket("b"), "9", "7000", "10", "20"];
+    bench.insert("id, type, payload, max_attempts, timeout, backoff_base, backoff_max", &[&own]);
+    assert_eq!(bench.queue.store().admit().unwrap(), 2);
+    let got = |id: &str| {
+        let job = bench.queue.get(id).unwrap();
+        (job.max_attempts, job.timeout, job.backoff_base, job.backoff_max)
+    };
+    assert_eq!(got("plain"), (3, Some(3_600_000), Some(2_000), Some(60_000)));
+    assert_eq!(got("own"), (9, Some(7_000), Some(10), Some(20)));
+}
+
 #[test]
 fn an_invalid_row_fails_through_claimed_and_alone() {
     let Some(bench) = Bench::set_up() else { return };

@@ -68,3 +68,22 @@ fn the_views_answer_the_six_questions() {
     assert_eq!(stats.stuck.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), [stuck.as_str()]);
     assert_eq!(stats.duplicates, 0, "two jobs had the key, one after the other: {again} is the unfinished one");
 }
+
+/// There cannot be any, by an index. Should one ever get past it (a damaged index), the number says so.
+#[test]
+fn duplicates_that_should_not_be_there_are_counted() {
+    let Some(bench) = Bench::set_up() else { return };
+    let keyed = |text: &str| NewJob::of(&note(text)).key(text);
+    let ids = ["one", "two", "three"].map(|text| bench.queue.enqueue(keyed(text)).unwrap().id);
+    assert_eq!(bench.queue.stats().unwrap().duplicates, 0);
+    let conn = raw(&bench.db);
+    conn.execute_batch(
+        "DROP TRIGGER jobs_key_taken; DROP INDEX jobs_active_key;
+         CREATE INDEX jobs_active_key ON jobs (type, idempotency_key)
+          WHERE idempotency_key IS NOT NULL AND idempotency_key <> '' AND completed_at IS NULL",
+    )
+    .unwrap();
+    conn.execute("UPDATE jobs SET idempotency_key = 'one' WHERE id = ?1", [&ids[1]]).unwrap();
+    assert_eq!(bench.queue.stats().unwrap().duplicates, 1, "keys, not jobs");
+    assert_eq!(rows(&conn, "SELECT idempotency_key, jobs FROM jobq_duplicates"), [["one", "2"]]);
+}

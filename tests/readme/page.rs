@@ -67,13 +67,13 @@ pub(super) fn page(name: &str) -> String {
 }
 
 #[derive(Debug, PartialEq)]
-enum Step {
+pub(super) enum Step {
     Command(String),
     Program(&'static [&'static str], String),
 }
 
 /// What a page has to be run, in order.
-fn steps(text: &str) -> Vec<Step> {
+pub(super) fn steps(text: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -112,8 +112,18 @@ fn run_page(name: &str) {
     }
 }
 
+/// What a page has before a heading.
 #[track_caller]
-fn run(step: &Step, folder: &Path) {
+pub(super) fn run_page_until(name: &str, heading: &str, folder: &Path) {
+    let text = page(name);
+    let (before, _) = text.split_once(&format!("\n{heading}\n")).unwrap();
+    for step in &steps(before) {
+        run(step, folder);
+    }
+}
+
+#[track_caller]
+pub(super) fn run(step: &Step, folder: &Path) {
     let (mut command, input, shown) = match step {
         Step::Command(line) => {
             let mut bash = Command::new("bash");

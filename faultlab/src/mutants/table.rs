@@ -214,11 +214,7 @@ pub const MUTANTS: &[Mutant] = &[
         test("--lib", "connection"),
     ),
     // Every write that names a token.
-    token!(
-        "complete",
-        "src/store/sqlite/complete.rs",
-        "pub(super) fn complete(tx: &Tx<'_>, lease: &Lease, result: Option<&str>, follow_ups: &[EnqueueJob]) -> Result<Ending> {"
-    ),
+    mutant("token: complete", "src/store/sqlite/complete.rs", "AND token = ?3 AND", "AND ?3 = ?3 AND", CONFORMANCE),
     token!(
         "decide",
         "src/store/sqlite/decide.rs",
@@ -266,8 +262,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "a token is never used twice",
         "src/store/sqlite/claim.rs",
-        "attempts = attempts + 1, token = token + 1,\n                event_seq",
-        "attempts = attempts + 1,\n                event_seq",
+        "attempts = attempts + 1, token = token + 1,\n            event_seq",
+        "attempts = attempts + 1,\n            event_seq",
         CONFORMANCE,
     ),
     mutant(

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use jobq::Unique;
 
-use super::duration;
+use super::{duration, number};
 
 #[derive(Args)]
 #[command(
@@ -19,17 +19,36 @@ pub(crate) struct EnqueueArgs {
     #[arg(value_name = "PAYLOAD")]
     pub(crate) payload: Option<String>,
     /// Queue job objects from JSON lines (- for stdin): all or nothing
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "single"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ONE_JOB)]
     pub(crate) batch: Option<String>,
     #[command(flatten)]
     pub(crate) single: SingleArgs,
 }
 
+/// What is about one job. Named one by one, because for a group clap names all of it
+/// whatever was typed.
+const ONE_JOB: [&str; 15] = [
+    "payload",
+    "priority",
+    "key",
+    "no_key",
+    "unique",
+    "id",
+    "delay",
+    "run_at",
+    "max_attempts",
+    "timeout",
+    "lane",
+    "after",
+    "correlation_id",
+    "wait",
+    "wait_timeout",
+];
+
 #[derive(Args)]
-#[group(id = "single", multiple = true)]
 pub(crate) struct SingleArgs {
     /// Higher runs first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<i32>)]
     pub(crate) priority: Option<i32>,
     /// The same as any unfinished job of this type with this key
     #[arg(long, value_name = "K", conflicts_with = "no_key")]
@@ -50,7 +69,7 @@ pub(crate) struct SingleArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) run_at: Option<String>,
     /// Attempts before the job fails
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
     pub(crate) max_attempts: Option<u32>,
     /// How long one attempt may take
     #[arg(long, value_name = "5m", value_parser = duration)]

@@ -1,7 +1,9 @@
 //! What `jobq extract` can be told.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use jobq::handlers::Format;
+
+use super::number;
 
 #[derive(Args)]
 #[command(after_help = "The template is Jinja: a requirement's fields are its variables, all of it is `requirement`.
@@ -16,13 +18,13 @@ Examples:
   jobq extract requirements/req-1.json --template prompts/extract.md --target out/req-1.json --dry-run")]
 pub(crate) struct ExtractArgs {
     /// JSON files, or globs of them in quotes; - for stdin
-    #[arg(value_name = "REQUIREMENT", required = true)]
+    #[arg(value_name = "REQUIREMENT", value_hint = ValueHint::FilePath, required = true)]
     pub(crate) requirements: Vec<String>,
     /// The template of the prompt; - for stdin
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) template: String,
     /// Where the answer goes, below the root; may be a template: out/{{ id }}.json
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) target: String,
     /// The requirement's id [default: its field `id`]
     #[arg(long)]
@@ -37,7 +39,7 @@ pub(crate) struct ExtractArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// Higher runs first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = number::<i32>)]
     pub(crate) priority: Option<i32>,
     /// A name for everything that belongs to one cause
     #[arg(long, value_name = "C")]

@@ -9,7 +9,7 @@ use super::duration;
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(
-    after_help = "Findings: missing, changed, present (should be gone), unreadable, not_a_file. Exit 0 when the disk\nagrees, 1 when it does not. A path that an unfinished job has is in flight, not drift.\n\nExamples:\n  jobq reconcile --deep\n  jobq reconcile --path 'data/**/*.json'\n  jobq reconcile --requeue --yes"
+    after_help = "Findings: missing, changed, present (should be gone), unreadable, not_a_file. Exit 0 when the disk\nagrees, 1 when it does not, 3 when nobody has the type. A path that an unfinished job has is in flight, not drift.\n\nExamples:\n  jobq reconcile --deep\n  jobq reconcile --path 'data/**/*.json'\n  jobq reconcile --requeue --yes"
 )]
 pub(crate) struct ReconcileArgs {
     /// Hash every file, also those that look as they were left

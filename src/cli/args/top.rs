@@ -7,8 +7,8 @@ use clap::Args;
 use super::some_time;
 
 #[derive(Args)]
-#[command(after_help = "Keys: ↑↓ select, Tab next list, Enter inspect, r retry, c cancel (asks first),
-? help, q or Ctrl-C quit. Looking changes nothing. It needs a terminal; programs
+#[command(after_help = "Keys: ↑↓ select, Tab next list, Enter inspect, r retry and c cancel (both ask
+first), ? help, q or Ctrl-C quit. Looking changes nothing. It needs a terminal; programs
 read `jobq stats --json`.
 
 Example:

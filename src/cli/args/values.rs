@@ -1,8 +1,30 @@
 //! Values as they are typed, and as they stand in the settings.
 
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jobq::Status;
 use jobq::worker::SHORTEST_LEASE;
+
+/// One of the words, which shells complete.
+pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.map(Status::as_str)).try_map(|word| word.parse::<Status>())
+}
+
+/// A whole number, said so where it is none.
+pub(crate) fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => "is too large".to_owned(),
+        IntErrorKind::NegOverflow => "is too small".to_owned(),
+        _ => "is not a whole number".to_owned(),
+    })
+}
+
+pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
+    number(text).and_then(|number| if number == 0 { Err("must be at least 1".to_owned()) } else { Ok(number) })
+}
 
 /// `10s`, `5m`, `1h 30m`, `14d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -21,6 +43,6 @@ pub(crate) fn lease(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn concurrency(text: &str) -> Result<usize, String> {
-    let number = text.parse().map_err(|_| "is not a number".to_owned())?;
+    let number = number(text)?;
     if (1..=1024).contains(&number) { Ok(number) } else { Err("is between 1 and 1024".to_owned()) }
 }

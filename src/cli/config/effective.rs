@@ -122,7 +122,7 @@ impl Listed<'_> {
         self.add(&in_table("args"), claude.args);
         self.add(&in_table("folder"), claude.folder.unwrap_or_else(|| ".".into()));
         self.add(&in_table("pass_env"), claude.pass_env);
-        self.add(&in_table("env"), claude.env);
+        self.add(&in_table("env"), hidden(claude.env));
         self.add(&in_table("grace"), claude.grace.map(time));
     }
 
@@ -130,10 +130,15 @@ impl Listed<'_> {
         self.add(&in_table("command"), program.command);
         self.add(&in_table("permanent_exit_codes"), program.permanent_exit_codes);
         self.add(&in_table("pass_env"), program.pass_env);
-        self.add(&in_table("env"), program.env);
+        self.add(&in_table("env"), hidden(program.env));
         self.add(&in_table("keep_output"), program.keep_output);
         self.add(&in_table("grace"), program.grace.map(time));
     }
+}
+
+/// Values may be secrets; that they are there is enough to know.
+fn hidden(env: BTreeMap<String, String>) -> BTreeMap<String, &'static str> {
+    env.into_keys().map(|name| (name, "(not shown)")).collect()
 }
 
 fn time(time: Duration) -> String {

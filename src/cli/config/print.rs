@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 use jobq::{Queue, printable};
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr;
 
 use super::effective::{Setting, Source};
 use super::{Config, file_beside};
 use crate::cli::args::Global;
 use crate::cli::locate::{self, Place};
 use crate::cli::output::{CYAN, DIM, GREEN, Output, YELLOW};
+use crate::cli::text::width;
 use crate::cli::{Answer, Outcome, print_error};
 
 pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
@@ -38,6 +38,7 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
     let programs = programs.filter_map(|program| Some((program.job_type, program.command?))).collect();
     settings.extend(place.config.settings(&programs));
     print(&settings, out)?;
+    out.warnings(&place.slips()?)?;
     // A database that cannot be opened keeps nobody from reading the settings.
     root?;
     Ok(Answer::Yes)
@@ -85,7 +86,8 @@ fn colour() -> (&'static str, How) {
     if set("NO_COLOR").is_some() {
         return ("never", (Source::Env, Some("NO_COLOR")));
     }
-    if set("CLICOLOR_FORCE").is_some_and(|value| value != "0") {
+    // Whatever it says, as in `anstream`, which goes by it.
+    if set("CLICOLOR_FORCE").is_some() {
         return ("always", (Source::Env, Some("CLICOLOR_FORCE")));
     }
     if set("CLICOLOR").is_some_and(|value| value == "0") {
@@ -100,14 +102,14 @@ fn print(settings: &[Setting], out: &mut Output) -> std::io::Result<()> {
     }
     // Not cut as in other tables: these are what is looked for.
     let from: Vec<(String, Style)> = settings.iter().map(from).collect();
-    let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(UnicodeWidthStr::width).max().unwrap_or(0) + 2;
+    let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width).max().unwrap_or(0) + 2;
     let name_width = longest(&mut settings.iter().map(|setting| setting.name.as_str()));
     let from_width = longest(&mut from.iter().map(|(text, _)| text.as_str()));
     out.line(format_args!("{DIM}{:name_width$}{:from_width$}VALUE{DIM:#}", "SETTING", "FROM"))?;
     for (setting, (from, style)) in settings.iter().zip(&from) {
         let name = printable(&setting.name);
         // As many spaces as are missing by what is seen, which is not what is counted.
-        let (pad, gap) = (name_width - name.width(), from_width - from.width());
+        let (pad, gap) = (name_width - width(&name), from_width - width(from));
         let start = format!("{name}{:pad$}{style}{from}{style:#}{:gap$}", "", "");
         out.behind(start, name_width + from_width, &printable(&value(setting)))?;
     }

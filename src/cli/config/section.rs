@@ -28,9 +28,12 @@ impl Notes {
     pub(super) fn finish(mut self) -> (Vec<Problem>, BTreeMap<String, usize>) {
         for (table, key, line, known) in std::mem::take(&mut self.unknown) {
             // What stands in the wrong table is named with its right one.
-            let elsewhere = self.known.iter().find(|name| name.rsplit_once('.').is_some_and(|(_, last)| last == key));
+            let elsewhere = self.known.iter().find(|name| name.rsplit('.').next() == Some(key.as_str()));
             let why = match (nearest(&key, &known), elsewhere) {
                 (Some(meant), _) => format!("no such setting; did you mean `{meant}`?"),
+                (None, Some(meant)) if *meant == key => {
+                    format!("no such setting here; `{meant}` belongs to no table: write it above the first one")
+                }
                 (None, Some(meant)) => format!("no such setting here; did you mean `{meant}`?"),
                 (None, None) => format!("no such setting; there are {}", known.join(", ")),
             };
@@ -50,9 +53,9 @@ pub(super) struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
-    /// The whole file.
-    pub(super) fn new(text: &'t str, table: &'t DeTable<'t>, notes: &'t RefCell<Notes>) -> Self {
-        Self { text, notes, name: String::new(), table: Some(table), known: Vec::new() }
+    /// The whole file, if there is one.
+    pub(super) fn new(text: &'t str, table: Option<&'t DeTable<'t>>, notes: &'t RefCell<Notes>) -> Self {
+        Self { text, notes, name: String::new(), table, known: Vec::new() }
     }
 
     fn within(&self, key: &str, table: Option<&'t DeTable<'t>>) -> Self {
@@ -132,7 +135,8 @@ impl<'t> Section<'t> {
             let (line, name) = (line_of(self.text, name.span().start), name.get_ref().as_ref());
             self.notes.borrow_mut().lines.insert(joined(&outer.name, name), line);
             let Some(text) = value.get_ref().as_str() else {
-                outer.wrong(name, format!("must be a text in quotes, but is {}", kind(value.get_ref())));
+                // What it is instead may be a secret.
+                outer.wrong(name, "must be a text in quotes");
                 continue;
             };
             match parse(text) {
@@ -164,7 +168,8 @@ impl<'t> Section<'t> {
         let outer = self.section(key);
         let mut sections = Vec::new();
         for (name, value) in outer.table.into_iter().flatten() {
-            let name = name.get_ref().as_ref();
+            let (line, name) = (line_of(self.text, name.span().start), name.get_ref().as_ref());
+            self.notes.borrow_mut().lines.insert(joined(&outer.name, name), line);
             match value.get_ref().as_table() {
                 Some(table) => sections.push((name.to_owned(), outer.within(name, Some(table)))),
                 None => outer.wrong(name, format!("must be a table of its own, as in [{key}.create_file]")),

@@ -37,6 +37,19 @@ fn the_template_has_every_setting_and_each_can_be_used() {
     }
 }
 
+/// With the two tests above: what is in one of template, reader and list is in all of them.
+#[test]
+fn whatever_the_file_can_say_is_listed() {
+    let config = Config::parse(&lines_of(&["## ", "# "])).unwrap();
+    let listed: Vec<String> = config.settings(&BTreeMap::new()).into_iter().map(|setting| setting.name).collect();
+    for name in config.lines.keys() {
+        let is_table = config.lines.keys().any(|other| other.starts_with(&format!("{name}.")));
+        // Variables are listed with their table.
+        let is_variable = name.contains(".env.");
+        assert!(listed.contains(name) || is_table || is_variable, "{name} is read, but not listed");
+    }
+}
+
 #[test]
 fn every_mistake_is_told_with_its_line_and_what_was_meant() {
     let text = "bussy_timeout = \"5s\"\nreconcile_at_start = 1\n\n[worker]\nconcurency = 2\nlease = \"10ms\"\n\
@@ -77,6 +90,9 @@ fn what_stands_in_the_wrong_table_is_told_its_right_one() {
     ] {
         assert!(problems(text).pop().unwrap().2.contains(&format!("did you mean `{meant}`?")), "{text}");
     }
+    // The commonest: added at the end of the file, below a table.
+    let told = problems("[worker]\nlease = \"5m\"\nbusy_timeout = \"5s\"");
+    assert!(told[0].2.contains("`busy_timeout` belongs to no table: write it above the first one"), "{told:?}");
 }
 
 #[test]

@@ -4,13 +4,15 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use jobq::store::CancelOutcome;
-use jobq::{Error, ErrorKind, Queue, Result, Status};
+use jobq::{Queue, Result};
 
 use super::model::{Happened, Notice, Request, Seen};
 use super::page::Detail;
 use super::snapshot::Snapshot;
+use crate::cli::ids::{Ids, Known};
 use crate::cli::locate::{Place, now};
+use crate::cli::output::counted;
+use crate::cli::{cancel, retry};
 
 /// Looking takes at most one part in this many of the time.
 const SHARE: u32 = 10;
@@ -22,6 +24,8 @@ pub(super) struct Looker {
     pub(super) every: Duration,
     /// The job on the page.
     pub(super) inspected: Option<String>,
+    /// What was found out about ids: most of them are there at the next look, too.
+    pub(super) known: Known,
 }
 
 impl Looker {
@@ -63,7 +67,9 @@ impl Looker {
             _ => self.place.open_as_it_is()?,
         };
         let queue = self.queue.insert(queue);
-        let snapshot = Snapshot::of(queue)?;
+        let mut ids = Ids::knowing(queue, std::mem::take(&mut self.known));
+        let snapshot = Snapshot::of(queue, &mut ids)?;
+        self.known = ids.known();
         let inspected = match &self.inspected {
             None => None,
             Some(id) => match Detail::of(queue, id) {
@@ -96,26 +102,15 @@ impl Looker {
 }
 
 fn retry(queue: &Queue, id: &str) -> Result<String> {
-    let job = queue.retry(id)?;
-    if job.status == Status::Failed {
-        // Decided, so it was applied at once, and that has failed again.
-        let why = job.last_error.unwrap_or_default();
-        return Err(Error::new(ErrorKind::Conflict, format!("job {id}: {why}")));
-    }
+    let job = retry::retry(queue, id, false)?;
     Ok(format!("retried {id}: {}", job.status))
 }
 
 fn cancel(queue: &Queue, id: &str) -> Result<String> {
     let done = queue.cancel(id)?;
-    let what = match done.outcome {
-        CancelOutcome::Cancelled => "cancelled; `jobq retry` brings it back",
-        CancelOutcome::Requested => "asked to stop at its next safe point",
-        CancelOutcome::AlreadyCancelled => "was cancelled already",
-        CancelOutcome::WaitersOnly => "failed already; cancelled what waited on it",
-    };
+    let what = cancel::in_words(done.outcome);
     Ok(match done.cancelled_waiters.len() {
         0 => format!("{id}: {what}"),
-        1 => format!("{id}: {what} (and 1 job that waited on it)"),
-        waiters => format!("{id}: {what} (and {waiters} jobs that waited on it)"),
+        waiters => format!("{id}: {what} (and {} that waited on it)", counted(waiters as u64, "job", "jobs")),
     })
 }

@@ -1,6 +1,7 @@
 //! What the screen is about, and how it changes by what happens. Nothing here
 //! reads the queue or writes to the terminal.
 
+mod question;
 mod selection;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,7 @@ mod tests;
 use jobq::clock::Millis;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+pub(super) use self::question::{Question, Verb};
 pub(super) use self::selection::{Panel, Selection};
 use super::page::{Detail, Page, Subject};
 use super::snapshot::{Row, Snapshot};
@@ -72,8 +74,7 @@ pub(super) struct Model {
     pub(super) unavailable: Option<String>,
     pub(super) selection: Selection,
     pub(super) page: Option<Page>,
-    /// The job that is cancelled after a yes.
-    pub(super) confirm: Option<Row>,
+    pub(super) question: Option<Question>,
     pub(super) notice: Option<Notice>,
     /// What was asked for and has not been answered yet.
     pub(super) unanswered: usize,
@@ -89,7 +90,7 @@ impl Model {
             unavailable: None,
             selection: Selection::default(),
             page: None,
-            confirm: None,
+            question: None,
             notice: None,
             unanswered: 0,
         }
@@ -139,14 +140,14 @@ impl Model {
     fn key(&mut self, key: KeyEvent) -> Option<Todo> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Some(Todo::Quit),
+                // The second is what terminals send for Ctrl-\, which also means: quit.
+                KeyCode::Char('c' | '4') => Some(Todo::Quit),
                 KeyCode::Char('l') => Some(Todo::Redraw),
                 _ => None,
             };
         }
-        if let Some(row) = self.confirm.take() {
-            let yes = matches!(key.code, KeyCode::Char('y' | 'Y'));
-            return yes.then(|| self.ask(Request::Cancel(row.id)));
+        if let Some(question) = self.question.take() {
+            return self.answered(question, key.code);
         }
         self.notice = None;
         if self.page.is_some() { self.key_on_page(key.code) } else { self.key_on_lists(key.code) }
@@ -158,8 +159,7 @@ impl Model {
             KeyCode::Char('q') => return Some(Todo::Quit),
             KeyCode::Char('?' | 'h') => self.page = Some(Page::help(self.size.0, self.colours)),
             KeyCode::Enter | KeyCode::Char('i') => return self.inspect(),
-            KeyCode::Char('r') => return self.retry(),
-            KeyCode::Char('c') => self.confirm = self.selected().cloned(),
+            KeyCode::Char('r' | 'c') => self.wonder(code),
             _ => self.selection.moved(code, snapshot?),
         }
         None
@@ -180,13 +180,7 @@ impl Model {
             KeyCode::PageDown | KeyCode::Char(' ' | 'f') => page.scroll_by(a_page, lines),
             KeyCode::Home | KeyCode::Char('g') => page.scroll_by(isize::MIN, lines),
             KeyCode::End | KeyCode::Char('G') => page.scroll_by(isize::MAX, lines),
-            KeyCode::Char('r') => return self.retry(),
-            KeyCode::Char('c') => {
-                if let Subject::Job(row) = &page.subject {
-                    self.confirm = Some(row.clone());
-                }
-            }
-            _ => {}
+            _ => self.wonder(code),
         }
         None
     }
@@ -211,9 +205,19 @@ impl Model {
         Some(Todo::Ask(Request::Inspect(Some(id))))
     }
 
-    fn retry(&mut self) -> Option<Todo> {
-        let id = self.subject()?.id.clone();
-        Some(self.ask(Request::Retry(id)))
+    /// Asks the person, if the key is for something that is done to a job.
+    fn wonder(&mut self, code: KeyCode) {
+        let row = self.subject().cloned();
+        self.question = Verb::of(code).zip(row).map(|(verb, row)| Question { verb, row });
+    }
+
+    fn answered(&mut self, question: Question, code: KeyCode) -> Option<Todo> {
+        if Verb::of(code) == Some(question.verb) {
+            // The key is still down; the question stands.
+            self.question = Some(question);
+            return None;
+        }
+        matches!(code, KeyCode::Char('y' | 'Y')).then(|| self.ask(question.request()))
     }
 
     fn ask(&mut self, request: Request) -> Todo {

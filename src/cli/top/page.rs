@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 
 use super::snapshot::Row;
 use super::style::on_screen;
-use super::text::{shorten, wrap};
 use crate::cli::events::event_style;
 use crate::cli::output::{BOLD, DIM, RED};
 use crate::cli::show::columns;
+use crate::cli::text::{fold, shorten};
 
 /// Bytes of one column that are shown; `jobq show` has all of it.
 const MOST_TEXT: usize = 64 * 1024;
@@ -100,7 +100,7 @@ impl Page {
             (_, None) => vec![Line::styled(" reading …", on_screen(DIM, colours))],
             (_, Some(Err(why))) => {
                 let red = on_screen(RED, colours);
-                wrap(&printable(why), width).into_iter().map(|line| Line::styled(line, red)).collect()
+                fold(&printable(why), width).into_iter().map(|line| Line::styled(line, red)).collect()
             }
             (_, Some(Ok(detail))) => job(detail, width, colours),
         };
@@ -151,7 +151,7 @@ fn event_lines(event: &Event, width: usize, colours: bool) -> Vec<Line<'static>>
     let mut lines = vec![head];
     let indent = NAME.min(width / 4);
     if !data.is_empty() {
-        let broken = wrap(&data, width.saturating_sub(indent + 1).max(1));
+        let broken = fold(&data, width.saturating_sub(indent + 1).max(1));
         lines.extend(broken.into_iter().map(|part| Line::styled(format!("{:indent$}{part}", ""), dim)));
     }
     lines
@@ -161,7 +161,7 @@ fn event_lines(event: &Event, width: usize, colours: bool) -> Vec<Line<'static>>
 fn item(name: Span<'static>, text: &Span<'_>, width: usize) -> Vec<Line<'static>> {
     let (indent, own_line) = if width < NARROW { (3, true) } else { (NAME, false) };
     let style = text.style;
-    let mut parts = wrap(&text.content, width.saturating_sub(indent + 1).max(1)).into_iter();
+    let mut parts = fold(&text.content, width.saturating_sub(indent + 1).max(1)).into_iter();
     let mut lines = Vec::new();
     if own_line {
         lines.push(Line::from(vec![Span::raw(" "), name]));
@@ -180,7 +180,7 @@ fn help(width: usize, colours: bool) -> Vec<Line<'static>> {
         ("Tab", "the next list: running, failed, pending"),
         ("PgUp PgDn", "ten jobs, or a page; Home and End: first and last"),
         ("Enter  i", "inspect: all about the selected job, and back"),
-        ("r", "retry a failed job: pending again, attempts 0"),
+        ("r", "retry a failed job: pending again, attempts 0; asks first"),
         ("c", "cancel a pending or running job, and what waits on it; asks first"),
         ("?", "this help, and back"),
         ("Esc  q", "back; on the lists q quits"),

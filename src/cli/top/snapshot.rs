@@ -7,6 +7,8 @@ use jobq::clock::Millis;
 use jobq::store::{Progress, RecentGroup};
 use jobq::{Filter, Gate, Job, Queue, RecentQuery, Result, Stats, Status, printable};
 
+use crate::cli::ids::Ids;
+use crate::cli::list::why;
 use crate::cli::locate::now;
 
 /// Rows of each list; no screen shows more.
@@ -58,6 +60,8 @@ pub(super) struct TypeCounts {
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: String,
+    /// As much of it as names the job.
+    pub(super) short_id: String,
     pub(super) job_type: String,
     pub(super) status: Status,
     pub(super) tries: String,
@@ -68,7 +72,7 @@ pub(super) struct Row {
 }
 
 impl Snapshot {
-    pub(super) fn of(queue: &Queue) -> Result<Self> {
+    pub(super) fn of(queue: &Queue, ids: &mut Ids<'_>) -> Result<Self> {
         let at = now();
         let stats = queue.stats()?;
         let list = |status| queue.list(&Filter { status: Some(status), limit: ROWS, ..Filter::default() });
@@ -76,9 +80,9 @@ impl Snapshot {
         let recent = queue.recent(&RecentQuery { since: at - MINUTE, failures: ROWS })?;
         Ok(Self {
             at,
-            running: list(Status::Claimed)?.iter().map(|job| running(job, &stats)).collect(),
-            failed: recent.failures.iter().map(|job| failed(job, &stats)).collect(),
-            pending: list(Status::Pending)?.iter().map(pending).collect(),
+            running: short(list(Status::Claimed)?.iter().map(|job| running(job, &stats)), ids),
+            failed: short(recent.failures.iter().map(|job| failed(job, &stats)), ids),
+            pending: pending(&list(Status::Pending)?, at, ids),
             types: types(&stats),
             ended_in_ten_seconds: sum(&in_ten_seconds.ended),
             ended_in_a_minute: sum(&recent.ended),
@@ -152,6 +156,7 @@ impl Row {
 fn row(job: &Job, since: Option<Millis>, text: &str) -> Row {
     Row {
         id: job.id.clone(),
+        short_id: printable(&job.id),
         job_type: printable(&job.job_type),
         status: job.status,
         tries: format!("{}/{}", job.attempts, job.max_attempts),
@@ -159,6 +164,10 @@ fn row(job: &Job, since: Option<Millis>, text: &str) -> Row {
         percent: None,
         note: note(text),
     }
+}
+
+fn short(rows: impl Iterator<Item = Row>, ids: &mut Ids<'_>) -> Vec<Row> {
+    rows.map(|row| Row { short_id: printable(&ids.short(&row.id)), ..row }).collect()
 }
 
 fn running(job: &Job, stats: &Stats) -> Row {
@@ -187,8 +196,10 @@ fn failed(job: &Job, stats: &Stats) -> Row {
     row(job, job.completed_at, &text)
 }
 
-fn pending(job: &Job) -> Row {
-    row(job, Some(job.created_at), job.blocked.as_deref().unwrap_or("ready"))
+fn pending(jobs: &[Job], now: Millis, ids: &mut Ids<'_>) -> Vec<Row> {
+    let why: Vec<Option<String>> = jobs.iter().map(|job| why(job, now, ids)).collect();
+    let rows = jobs.iter().zip(&why);
+    short(rows.map(|(job, why)| row(job, Some(job.created_at), why.as_deref().unwrap_or("ready"))), ids)
 }
 
 fn note(text: &str) -> String {

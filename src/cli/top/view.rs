@@ -16,12 +16,12 @@ use ratatui::text::{Line, Span};
 
 use self::jobs::JobColumns;
 use self::layout::Section;
-use super::model::{Model, Panel};
+use super::model::{Model, Panel, Question, Verb};
 use super::page::{Page, Subject};
 use super::snapshot::{Count, Snapshot};
 use super::style::on_screen;
-use super::text::{shorten, width};
 use crate::cli::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, status_style};
+use crate::cli::text::{shorten, width};
 
 pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -177,10 +177,12 @@ fn counted(count: Count) -> String {
 
 /// One line for the person: a question, trouble, an answer, or the selected job.
 fn said(model: &Model, columns: u16) -> Line<'static> {
-    let (text, style) = if let Some(row) = &model.confirm {
-        let what = if row.status == Status::Claimed { "running " } else { "" };
-        (format!("cancel the {what}{} {}? y/N", row.job_type, printable(&row.id)), YELLOW)
-    } else if let Some(notice) = &model.notice {
+    let columns = usize::from(columns);
+    if let Some(question) = &model.question {
+        let style = on_screen(YELLOW, model.colours).add_modifier(Modifier::BOLD);
+        return Line::styled(asked(question, columns), style);
+    }
+    let (text, style) = if let Some(notice) = &model.notice {
         (notice.text.clone(), if notice.refused { RED } else { GREEN })
     } else if model.unanswered > 0 {
         ("working …".to_owned(), CYAN)
@@ -191,10 +193,19 @@ fn said(model: &Model, columns: u16) -> Line<'static> {
     } else {
         return Line::default();
     };
-    let style = on_screen(style, model.colours);
-    let style = if model.confirm.is_some() { style.add_modifier(Modifier::BOLD) } else { style };
-    let text = shorten(&format!(" {}", printable(&text)), usize::from(columns));
-    Line::styled(text, style)
+    Line::styled(shorten(&format!(" {}", printable(&text)), columns), on_screen(style, model.colours))
+}
+
+/// What the answers are is to be seen even where the rest is cut.
+fn asked(Question { verb, row }: &Question, columns: usize) -> String {
+    const ANSWERS: &str = "? y/N";
+    let verb = match verb {
+        Verb::Retry => "retry",
+        Verb::Cancel => "cancel",
+    };
+    let status = if row.status == Status::Claimed { "running" } else { row.status.as_str() };
+    let what = format!(" {verb} the {status} {} {}", row.job_type, printable(&row.id));
+    shorten(&what, columns.saturating_sub(width(ANSWERS))) + ANSWERS
 }
 
 /// A key, what it does, and how important it is to be told: 0 first.

@@ -92,17 +92,19 @@ pub(super) fn candidates_sql(types: usize) -> String {
     if types == 1 { parts } else { format!("{parts} ORDER BY priority DESC, seq LIMIT ?1") }
 }
 
-/// Takes them one by one, which costs no more than all at once and can stop
-/// when there are enough bytes.
+/// Takes them one by one, so that it can stop when there are enough bytes. Taken, then read: RETURNING would make a
+/// temporary table for each. One statement for all would save little more, and by old statistics SQLite might walk all
+/// jobs to find these.
 fn take(tx: &Tx<'_>, owner: &Owner, candidates: &[i64]) -> Result<Vec<(ClaimedJob, i64)>> {
-    let sql = take_sql();
+    let taken_sql = taken_sql();
     let mut bytes = 0;
     let mut claimed = Vec::with_capacity(candidates.len());
     for seq in candidates {
-        // To its end, as every statement that changes something.
-        let taken = tx.rows(&sql, params![owner.locked_by, tx.now, seq], read)?;
-        bytes += taken.iter().map(|(claim, _)| claim.job.payload.as_str().len()).sum::<usize>();
-        claimed.extend(taken);
+        if tx.execute(TAKE, params![owner.locked_by, tx.now, seq])? == 1 {
+            let taken = tx.row(&taken_sql, params![seq], read)?;
+            bytes += taken.iter().map(|(claim, _)| claim.job.payload.as_str().len()).sum::<usize>();
+            claimed.extend(taken);
+        }
         if bytes >= MOST_BYTES {
             break;
         }
@@ -122,15 +124,14 @@ pub(super) fn this_one(tx: &Tx<'_>, owner: &Owner, id: &str) -> Result<Lease> {
 }
 
 /// The + keeps the planner from using the status for anything but the check.
-pub(super) fn take_sql() -> String {
-    format!(
-        "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
-                heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
-                event_seq = event_seq + 1
-          WHERE seq = ?3 AND +status = 'pending'
-        RETURNING {}, event_seq",
-        row::COLUMNS
-    )
+pub(super) const TAKE: &str =
+    "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
+            heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
+            event_seq = event_seq + 1
+      WHERE seq = ?3 AND +status = 'pending'";
+
+fn taken_sql() -> String {
+    format!("SELECT {}, event_seq FROM jobs WHERE seq = ?1", row::COLUMNS)
 }
 
 /// Decided jobs that nobody owns: claimed again with a new token, the attempt
@@ -162,26 +163,27 @@ pub(super) fn take_over_sql() -> String {
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ClaimedJob, i64)> {
     let job = row::job(row)?;
     let lease = Lease { id: job.id.clone(), seq: job.seq, token: job.token };
-    Ok((ClaimedJob { lease, job }, row.get("event_seq")?))
+    Ok((ClaimedJob { lease, job }, row.get(row::COUNT)?))
 }
 
 /// Events and holds of freshly claimed rows. A row whose payload is damaged
 /// ends here, alone.
 fn settle(tx: &Tx<'_>, owner: &Owner, claimed: Vec<(ClaimedJob, i64)>) -> Result<Vec<ClaimedJob>> {
     let data = serde_json::json!({ "worker": owner.locked_by }).to_string();
+    let told: Vec<_> = claimed
+        .iter()
+        .map(|(claim, seq)| NewEvent {
+            job_id: &claim.job.id,
+            seq: *seq,
+            attempt: claim.job.attempts,
+            event_type: "claimed",
+            data: Some(data.clone()),
+        })
+        .collect();
+    events::write_all(tx, &told)?;
     let mut sound = Vec::with_capacity(claimed.len());
-    for (claim, event_seq) in claimed {
+    for (claim, _) in claimed {
         let job = &claim.job;
-        events::write(
-            tx,
-            &NewEvent {
-                job_id: &job.id,
-                seq: event_seq,
-                attempt: job.attempts,
-                event_type: "claimed",
-                data: Some(data.clone()),
-            },
-        )?;
         if let Some(holds) = &job.holds {
             gates::set_active(tx, job.seq, &hold_keys(Some(holds.as_str())), true)?;
         }

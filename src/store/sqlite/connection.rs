@@ -80,7 +80,8 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
     // Plans must not depend on what is bound: with statistics compiled in, SQLite
     // would otherwise prepare a statement anew whenever a value changes.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(at)?;
-    conn.set_prepared_statement_cache_capacity(128);
+    // Some statements have a form for each number of rows.
+    conn.set_prepared_statement_cache_capacity(192);
     if role == Role::Reader {
         conn.pragma_update(None, "query_only", true).map_err(at)?;
     }

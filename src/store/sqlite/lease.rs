@@ -125,27 +125,6 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
     after_end(tx, lease, &held.holds, end.status, &event)
 }
 
-/// Completes a job if nothing is in the way: neither a lost lease nor a cancel
-/// nor a decision. False if it found nothing to complete so.
-pub(super) fn complete_at_once(tx: &Tx<'_>, lease: &Lease, result: Option<&str>) -> Result<bool> {
-    let ended = tx.row(
-        "UPDATE OR FAIL jobs SET status = 'completed', completed_at = ?4, locked_by = NULL, locked_at = NULL,
-                result = ?5, event_seq = event_seq + 1
-          WHERE seq = ?1 AND id = ?2 AND token = ?3 AND status = 'claimed' AND locked_by IS NOT NULL
-            AND cancel_requested = 0 AND outcome IS NULL
-        RETURNING attempts, event_seq, holds",
-        params![lease.seq, lease.id, lease.token, tx.now, result],
-        |row| Ok((read::<u32>(row, 0)?, row.get::<_, i64>(1)?, read::<Option<String>>(row, 2)?)),
-    )?;
-    let Some((attempt, seq, holds)) = ended else { return Ok(false) };
-    let status = Status::Completed;
-    let event = NewEvent { job_id: &lease.id, seq, attempt, event_type: status.as_str(), data: None };
-    let holds = hold_keys(holds.as_deref());
-    gates::close_retries(tx, lease.seq, &lease.id, &holds)?;
-    after_end(tx, lease, &holds, status, &event)?;
-    Ok(true)
-}
-
 /// What follows from an end. Returns the event's global id.
 fn after_end(tx: &Tx<'_>, lease: &Lease, holds: &[String], status: Status, event: &NewEvent<'_>) -> Result<i64> {
     let event = events::write(tx, event)?;

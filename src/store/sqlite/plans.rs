@@ -1,7 +1,7 @@
 //! The statements whose plans must not depend on what lies in the tables or on
 //! statistics. A test asks SQLite to explain each of them.
 
-use super::{apply, claim, completed, costs, gates, limits, pauses, prune, query, recent, reclaim, stats};
+use super::{apply, claim, complete, completed, costs, gates, limits, pauses, prune, query, recent, reclaim, stats};
 use crate::state::Status;
 use crate::store::Filter;
 
@@ -14,7 +14,8 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
     vec![
         ("claim", claim::candidates_sql(1)),
         ("claim, three types", claim::candidates_sql(3)),
-        ("claim one row", claim::take_sql()),
+        ("claim one row", claim::TAKE.to_owned()),
+        ("completed ones", complete::ENDED.to_owned()),
         ("paused types", pauses::ALL.to_owned()),
         ("running of a type", limits::RUNNING.to_owned()),
         ("take over", claim::take_over_sql()),

@@ -26,7 +26,7 @@ pub(super) fn get(conn: &Connection, id: &str, now: Millis) -> Result<Job> {
 /// The one id that starts with this, in either spelling of the alphabet.
 pub(super) fn resolve(conn: &Connection, prefix: &str) -> Result<String> {
     if prefix.is_empty() {
-        return Err(Error::invalid("id", "is empty"));
+        return Err(Error::invalid("id", "is empty; `jobq list` shows what there is"));
     }
     let mut statement = conn
         .prepare_cached("SELECT id FROM jobs WHERE id >= ?1 AND id < ?1 || x'7f' ORDER BY id LIMIT 3")

@@ -19,8 +19,13 @@ pub(super) fn retry(tx: &Tx<'_>, id: &str, accepted: &[AcceptedPath]) -> Result<
     let sql = format!("SELECT {} FROM jobs WHERE id = ?1", row::COLUMNS);
     let job = tx.row(&sql, params![id], row::job)?.ok_or_else(|| Error::not_found(id))?;
     if !matches!(job.status, Status::Failed | Status::Cancelled) {
+        let instead = match job.status {
+            Status::Completed => "`jobq enqueue` queues the same once more",
+            Status::Claimed => "`jobq cancel` asks it to stop",
+            _ => "`jobq show` says what it waits for",
+        };
         return Err(Error::wrong_state(format!(
-            "job {id} is {}; only failed and cancelled jobs can be retried",
+            "job {id} is {}; only failed and cancelled jobs can be retried; {instead}",
             job.status
         )));
     }

@@ -12,6 +12,8 @@ macro_rules! job_columns {
     ($first:ident = $first_name:literal $(, $field:ident = $name:literal)* $(,)?) => {
         /// The columns `job` reads, in its order.
         pub(super) const COLUMNS: &str = concat!($first_name $(, ", ", $name)*);
+        /// How many they are; what is read besides begins here.
+        pub(super) const COUNT: usize = [$first_name $(, $name)*].len();
 
         /// A row that begins with [`COLUMNS`].
         pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {

@@ -14,17 +14,25 @@ use crate::store::{Lease, Settled, Step};
 
 /// Only trouble with the database ends them all.
 pub(super) fn settle(tx: &Tx<'_>, steps: &[(Lease, Step)]) -> Result<Vec<Result<Settled>>> {
-    steps
-        .iter()
-        .map(|(lease, step)| {
-            let answer =
-                if can_fail_half_way(step) { tx.atomically(|| one(tx, lease, step)) } else { one(tx, lease, step) };
-            match answer {
-                Err(error) if !is_answer(&error) => Err(error),
-                answer => Ok(answer),
-            }
-        })
-        .collect()
+    let mut answers = Vec::with_capacity(steps.len());
+    while let Some((lease, step)) = steps.get(answers.len()) {
+        let completions = complete::leading(&steps[answers.len()..]);
+        if completions.is_empty() {
+            let one = || one(tx, lease, step);
+            answers.push(answer(if can_fail_half_way(step) { tx.atomically(one) } else { one() })?);
+        } else {
+            answers.extend(complete::all(tx, &completions)?);
+        }
+    }
+    Ok(answers)
+}
+
+/// What answers one request, as opposed to what ends them all.
+pub(super) fn answer<T>(result: Result<T>) -> Result<Result<T>> {
+    match result {
+        Err(error) if !is_answer(&error) => Err(error),
+        answer => Ok(answer),
+    }
 }
 
 /// A savepoint copies every page that is touched, so only those steps get one
@@ -43,7 +51,7 @@ fn one(tx: &Tx<'_>, lease: &Lease, step: &Step) -> Result<Settled> {
     let ending = match step {
         Step::Apply(applier) => return apply::apply(tx, lease, applier, false).map(Settled::Applied),
         Step::ApplyOrWithdraw(applier) => return apply::apply(tx, lease, applier, true).map(Settled::Applied),
-        Step::Complete { result, follow_ups } => complete::complete(tx, lease, result.as_deref(), follow_ups),
+        Step::Complete { result, follow_ups } => complete::complete(tx, (lease, result.as_deref()), follow_ups),
         Step::Decide(decision) => decide::decide(tx, lease, decision),
         Step::DecideIf(decision, still_so) if still_so(decision) => decide::decide(tx, lease, decision),
         Step::DecideIf(..) => Err(Error::new(

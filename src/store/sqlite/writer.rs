@@ -30,9 +30,9 @@
 mod line;
 pub(super) mod log;
 mod transaction;
+mod wake;
 
-use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -45,6 +45,7 @@ use crate::error::{Error, ErrorKind, Result};
 use line::{Line, Waiting, lock};
 use log::LogBound;
 use transaction::{Outcome, after_panic, begin, execute, guarded, in_savepoint, repeat, unknown, write_anything};
+use wake::Wake;
 
 /// A group ends when it has taken this long: latency for those who wait.
 const GROUP_TIME: Duration = Duration::from_millis(20);
@@ -63,7 +64,7 @@ pub(super) struct Writer {
     line: Mutex<Line>,
     seat: Mutex<Option<Connection>>,
     /// Watched by other processes' workers.
-    wake: Option<PathBuf>,
+    wake: Option<Wake>,
     /// Something was changed that they have not been told of.
     news: AtomicBool,
     /// A COMMIT has failed, and nothing was written since: what it was about may come back.
@@ -74,14 +75,14 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<PathBuf>) -> Self {
+    pub(super) fn new(conn: Connection, open: Opener, context: Context, wake: Option<&Path>) -> Self {
         let (line, seat, news) = (Mutex::default(), Mutex::new(Some(conn)), AtomicBool::new(false));
         Self {
             open,
             context,
             line,
             seat,
-            wake,
+            wake: wake.and_then(Wake::at),
             news,
             doubt: AtomicBool::new(false),
             only_read: AtomicBool::new(false),
@@ -356,15 +357,11 @@ impl Writer {
     }
 
     /// Tells workers elsewhere that something has changed, after it can be seen.
-    /// Opening for writing and closing is an event for those who watch and
-    /// changes nothing on the disk. They also look by themselves, so a failure
-    /// here costs time only.
     fn wake_others(&self) {
         if self.news.swap(false, Ordering::AcqRel)
-            && let Some(path) = &self.wake
-            && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
+            && let Some(wake) = &self.wake
         {
-            tracing::debug!(path = %path.display(), %error, "cannot wake other processes");
+            wake.others();
         }
     }
 

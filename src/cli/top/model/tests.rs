@@ -7,6 +7,7 @@ use super::*;
 fn row(id: &str, status: Status) -> Row {
     Row {
         id: id.to_owned(),
+        short_id: id.to_owned(),
         job_type: "t".to_owned(),
         status,
         tries: "1/3".to_owned(),
@@ -93,19 +94,35 @@ fn the_cursor_stays_with_its_job_or_its_place() {
 
 #[test]
 fn keys_are_about_the_selected_job() {
-    let mut model = model();
-    press(&mut model, KeyCode::Tab);
-    assert_eq!(press(&mut model, KeyCode::Char('r')), Some(Todo::Ask(Request::Retry("f1".to_owned()))));
-    assert_eq!(press(&mut model, KeyCode::Char('c')), None, "that is asked first");
-    for no in [KeyCode::Char('n'), KeyCode::Enter, KeyCode::Esc, KeyCode::Char('c'), KeyCode::Char('q')] {
-        model.confirm = Some(row("f1", Status::Failed));
-        assert_eq!(press(&mut model, no), None, "{no:?}");
-        assert!(model.confirm.is_none());
+    let id = || "f1".to_owned();
+    for (key, other, done) in [('r', 'c', Request::Retry(id())), ('c', 'r', Request::Cancel(id()))] {
+        let mut model = model();
+        press(&mut model, KeyCode::Tab);
+        for no in [KeyCode::Char('n'), KeyCode::Enter, KeyCode::Esc, KeyCode::Char(other), KeyCode::Char('q')] {
+            assert_eq!(press(&mut model, KeyCode::Char(key)), None, "{key}: that is asked first");
+            assert!(model.question.is_some());
+            assert_eq!(press(&mut model, no), None, "{no:?}");
+            assert!(model.question.is_none());
+        }
+        press(&mut model, KeyCode::Char(key));
+        // What is below the cursor may change while someone thinks.
+        look(&mut model, "", "f2", "");
+        assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(done)));
     }
-    press(&mut model, KeyCode::Char('c'));
-    // What is below the cursor may change while someone thinks.
-    look(&mut model, "", "f2", "");
-    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel("f1".to_owned()))));
+}
+
+#[test]
+fn a_key_that_is_held_down_asks_and_does_nothing_more() {
+    for key in ['r', 'c'] {
+        let mut model = model();
+        for _ in 0..5 {
+            assert_eq!(press(&mut model, KeyCode::Char(key)), None);
+            assert_eq!(model.question.as_ref().map(|question| question.row.id.as_str()), Some("r1"), "{key}");
+            look(&mut model, "r2", "", "");
+        }
+        assert!(press(&mut model, KeyCode::Char('y')).is_some());
+        assert_eq!(press(&mut model, KeyCode::Char('y')), None, "{key}: a yes is for one question");
+    }
 }
 
 #[test]
@@ -113,13 +130,15 @@ fn a_page_is_about_its_job_and_keys_lead_back() {
     let mut model = model();
     assert_eq!(press(&mut model, KeyCode::Enter), Some(Todo::Ask(Request::Inspect(Some("r1".to_owned())))));
     look(&mut model, "", "f1", "");
-    assert_eq!(press(&mut model, KeyCode::Char('r')), Some(Todo::Ask(Request::Retry("r1".to_owned()))));
+    press(&mut model, KeyCode::Char('r'));
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Retry("r1".to_owned()))));
     press(&mut model, KeyCode::Char('c'));
     assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel("r1".to_owned()))));
     assert_eq!(press(&mut model, KeyCode::Char('q')), Some(Todo::Ask(Request::Inspect(None))));
     assert!(model.page.is_none());
     assert_eq!(press(&mut model, KeyCode::Char('?')), None);
-    assert_eq!(press(&mut model, KeyCode::Char('r')), None, "the help is about no job");
+    assert_eq!(press(&mut model, KeyCode::Char('r')), None);
+    assert!(model.question.is_none(), "the help is about no job");
     assert_eq!(press(&mut model, KeyCode::Esc), None);
     assert_eq!(press(&mut model, KeyCode::Char('q')), Some(Todo::Quit));
 }
@@ -145,11 +164,13 @@ fn a_page_scrolls_from_its_first_line_to_its_last() {
 
 #[test]
 fn control_c_and_signals_quit_from_everywhere() {
-    let quit = || Happened::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    // The second is Ctrl-\ as it is read from a terminal.
+    let quit = |key| Happened::Key(KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL));
     for before in [None, Some(KeyCode::Char('?')), Some(KeyCode::Enter), Some(KeyCode::Char('c'))] {
         let mut model = model();
         before.map(|code| press(&mut model, code));
-        assert_eq!(model.update(quit()), Some(Todo::Quit));
+        assert_eq!(model.update(quit('c')), Some(Todo::Quit));
+        assert_eq!(model.update(quit('4')), Some(Todo::Quit));
         assert_eq!(model.update(Happened::ToldToQuit), Some(Todo::Quit));
     }
 }

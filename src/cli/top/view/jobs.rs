@@ -1,19 +1,20 @@
 //! The lists of jobs, their columns below each other.
 
-use jobq::{Status, printable};
+use jobq::Status;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use crate::cli::output::{BOLD, CYAN, DIM, ago, status_style};
+use crate::cli::text::{shorten, width};
 use crate::cli::top::model::{Model, Panel};
 use crate::cli::top::snapshot::{Count, Row, Snapshot};
 use crate::cli::top::style::on_screen;
-use crate::cli::top::text::{shorten, width};
 
 /// Characters of a progress bar.
 const BAR: usize = 10;
-/// The end of an id, where ids queued together differ. The line below has all of it.
-const ID_END: usize = 6;
+/// Columns for what there is to say of a job, without which its id is left out; the
+/// line below has the id of the selected one.
+const LEAST_NOTE: usize = 16;
 
 /// How wide each is; 0 is not shown.
 pub(super) struct JobColumns {
@@ -32,14 +33,13 @@ impl JobColumns {
         let longest = |of: &dyn Fn(&Row) -> usize| rows().map(of).max().unwrap_or(0);
         let most = if columns < 100 { 18 } else { 28 };
         let job_type = longest(&|row| width(&row.job_type)).max(12).min(most).min(columns.saturating_sub(2));
-        let id = match columns {
-            0..56 => 0,
-            56..110 => ID_END + 1,
-            _ => longest(&|row| width(&printable(&row.id))).clamp(2, 36),
-        };
         let (time, tries) = (if columns < 24 { 0 } else { 5 }, if columns < 48 { 0 } else { 5 });
-        let used: usize = [job_type, id, time, tries].into_iter().filter(|w| *w > 0).map(|w| w + 2).sum();
-        Self { job_type, id, time, tries, note: columns.saturating_sub(used + 2), bar: columns >= 70 }
+        let used: usize = [job_type, time, tries].into_iter().filter(|w| *w > 0).map(|w| w + 2).sum();
+        let left = columns.saturating_sub(used + 2);
+        let id = longest(&|row| width(&row.short_id)).clamp(2, 36);
+        let id = if left < id + 2 + LEAST_NOTE { 0 } else { id };
+        let note = if id == 0 { left } else { left - id - 2 };
+        Self { job_type, id, time, tries, note, bar: columns >= 70 }
     }
 
     /// A heading and the rows around the cursor; a single line has no heading.
@@ -101,7 +101,7 @@ impl JobColumns {
         let mut spans =
             vec![Span::raw(if selected { "> " } else { "  " }), Span::styled(pad(&row.job_type, self.job_type), style)];
         if self.id > 0 {
-            spans.push(Span::styled(format!("  {}", self.id(&printable(&row.id))), on_screen(DIM, colours)));
+            spans.push(Span::styled(format!("  {}", pad(&row.short_id, self.id)), on_screen(DIM, colours)));
         }
         let time = ago(snapshot.at, row.since);
         for (width, text) in [(self.time, &time), (self.tries, &row.tries)].into_iter().filter(|cell| cell.0 > 0) {
@@ -114,15 +114,6 @@ impl JobColumns {
         spans.push(Span::styled(shorten(&row.note, room), style));
         let line = Line::from(spans);
         if selected { line.patch_style(Modifier::REVERSED) } else { line }
-    }
-
-    fn id(&self, id: &str) -> String {
-        let length = id.chars().count();
-        if self.id > ID_END + 1 || length <= self.id {
-            return pad(id, self.id);
-        }
-        let end: String = id.chars().skip(length - ID_END).collect();
-        pad(&format!("…{end}"), self.id)
     }
 
     fn progress(&self, percent: u8) -> String {

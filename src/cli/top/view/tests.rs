@@ -14,6 +14,7 @@ use crate::cli::top::snapshot::{Row, TypeCounts};
 fn row(id: &str, job_type: &str, status: Status, note: &str) -> Row {
     Row {
         id: format!("01K000000000000000000{id}"),
+        short_id: format!("01K00{id}"),
         job_type: job_type.to_owned(),
         status,
         tries: "1/3".to_owned(),
@@ -93,21 +94,21 @@ fn everything_is_on_an_ordinary_terminal() {
         "  create_file            12        0       2  100000+  3ms   1s",
         "  resize                  3        2       0  100000+  3ms   1s",
         "",
-        "  RUNNING       ID         FOR  TRIES  PROGRESS",
-        "> resize        …0AAAAA    12s    1/3  ████░░░░░░  45% page 9",
-        "  resize        …0BBBBB    12s    1/3",
+        "  RUNNING       ID            FOR  TRIES  PROGRESS",
+        "> resize        01K00AAAAA    12s    1/3  ████░░░░░░  45% page 9",
+        "  resize        01K00BBBBB    12s    1/3",
         "",
-        "  FAILED        ID         AGO  TRIES  ERROR",
-        "  create_file   …0CCCCC    12s    1/3  io: no space left on device",
-        "  create_file   …0DDDDD    12s    1/3  conflict: out/a.txt has been changed by …",
+        "  FAILED        ID            AGO  TRIES  ERROR",
+        "  create_file   01K00CCCCC    12s    1/3  io: no space left on device",
+        "  create_file   01K00DDDDD    12s    1/3  conflict: out/a.txt has been changed …",
         "",
-        "  PENDING       ID         AGE  TRIES  WHY (the newest 12)",
-        "  create_file   …0EEE00    12s    1/3  ready",
-        "  create_file   …0EEE01    12s    1/3  ready",
-        "  create_file   …0EEE02    12s    1/3  ready",
-        "  create_file   …0EEE03    12s    1/3  ready",
-        "  create_file   …0EEE04    12s    1/3  ready",
-        "  create_file   …0EEE05    12s    1/3  ready",
+        "  PENDING       ID            AGE  TRIES  WHY (the newest 12)",
+        "  create_file   01K00EEE00    12s    1/3  ready",
+        "  create_file   01K00EEE01    12s    1/3  ready",
+        "  create_file   01K00EEE02    12s    1/3  ready",
+        "  create_file   01K00EEE03    12s    1/3  ready",
+        "  create_file   01K00EEE04    12s    1/3  ready",
+        "  create_file   01K00EEE05    12s    1/3  ready",
         " 01K000000000000000000AAAAA  page 9",
         " ↑↓ select  Tab next list  Enter inspect  r retry  c cancel  ? help  q quit",
     ];
@@ -117,10 +118,25 @@ fn everything_is_on_an_ordinary_terminal() {
 #[test]
 fn a_wide_terminal_has_more_columns() {
     let shown = lines(&model((120, 40))).join("\n");
-    for what in ["READY", "CANCELLED 1H", "01K000000000000000000AAAAA    12s", "200000+ done/h"] {
+    for what in ["READY", "CANCELLED 1H", "01K00AAAAA    12s", "200000+ done/h"] {
         assert!(shown.contains(what), "{what}\n{shown}");
     }
     assert!(shown.contains("has been changed by somebody else"), "{shown}");
+}
+
+/// Half of one names no job.
+#[test]
+fn an_id_is_shown_as_it_can_be_typed_or_not_at_all() {
+    let mut alike = snapshot();
+    alike.failed.iter_mut().for_each(|row| row.short_id.clone_from(&row.id));
+    for (columns, has_room) in [(60, false), (80, true), (200, true)] {
+        let mut model = model((columns, 24));
+        model.update(looked(alike.clone()));
+        let shown = lines(&model);
+        let failed = shown.iter().find(|line| line.contains("io: no space")).unwrap();
+        assert_eq!(failed.contains("  01K000000000000000000CCCCC  "), has_room, "{failed}");
+        assert_eq!(failed.contains("01K"), has_room, "{failed}");
+    }
 }
 
 #[test]
@@ -227,6 +243,12 @@ fn a_question_trouble_and_answers_are_told() {
     assert_eq!(said(&model), " cancel the running resize 01K000000000000000000AAAAA? y/N");
     assert_eq!(press(&mut model, KeyCode::Char('n')), None);
     assert_eq!(said(&model), " 01K000000000000000000AAAAA  page 9");
+    press(&mut model, KeyCode::Char('r'));
+    assert_eq!(said(&model), " retry the running resize 01K000000000000000000AAAAA? y/N");
+    model.update(Happened::Resized(30, 24));
+    assert_eq!(said(&model), " retry the running resiz…? y/N", "the answers are there wherever there is room");
+    model.update(Happened::Resized(80, 24));
+    press(&mut model, KeyCode::Esc);
     press(&mut model, KeyCode::Char('c'));
     let id = "01K000000000000000000AAAAA".to_owned();
     assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel(id))));

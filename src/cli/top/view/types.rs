@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 
 use super::{counted, number_style};
 use crate::cli::output::{BOLD, DIM, YELLOW, span, status_style};
+use crate::cli::text::{shorten, width};
 use crate::cli::top::snapshot::{Count, Snapshot, TypeCounts};
 use crate::cli::top::style::on_screen;
-use crate::cli::top::text::{shorten, width};
 
 /// A column of numbers, and the width from which on it is shown.
 struct Column {

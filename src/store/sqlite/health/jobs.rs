@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 use super::super::connection::sql_error;
 use super::super::reclaim;
 use super::super::row::read;
+use super::super::stats;
 use super::{Health, NAMED};
 use crate::clock::Millis;
 use crate::error::{Error, ErrorKind, Result};
@@ -51,6 +52,11 @@ pub(crate) struct Unadmitted {
 }
 
 impl Health {
+    /// The types there are jobs of.
+    pub(crate) fn types(&self) -> Result<Vec<String>> {
+        Ok(stats::types(&self.conn)?.iter().map(stats::TypeName::shown).collect())
+    }
+
     /// Who has what.
     pub(crate) fn leases(&self) -> Result<Vec<HeldLease>> {
         reclaim::leases(&self.conn)
@@ -80,7 +86,7 @@ impl Health {
         self.rows(
             "SELECT p.id, p.type, p.last_error, count(*) FROM jobs w INDEXED BY jobs_waiting_on
                JOIN jobs p ON p.id = w.waiting_on
-              WHERE w.waiting_on IS NOT NULL AND w.gate = 'waiting' AND p.status = 'failed'
+              WHERE w.waiting_on IS NOT NULL AND w.gate IN ('waiting', 'new') AND p.status = 'failed'
               GROUP BY p.seq ORDER BY p.seq",
             params![],
             |row| {

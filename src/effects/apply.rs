@@ -12,6 +12,7 @@ use super::plan::clash;
 use super::report::report;
 use super::sight::copy_hashed;
 use super::stage_found::StagedFile;
+use super::stage_own::with_rights;
 use super::walk::{Spot, Walk};
 use super::{Act, Files};
 use crate::store::{Applier, ApplyReport, EffectOp, Failure, FileStamp, Lease, PlannedEffect, Precondition};
@@ -178,21 +179,22 @@ impl Job<'_> {
             rustix::fs::fchmod(&staged.file, replaced.permissions())?;
         }
         self.files.about_to(Act::Replace, spot.path)?;
-        rustix::fs::renameat(&staged.folder, staged.name, &spot.folder, spot.name)
+        with_rights(&staged.folder, |from| rustix::fs::renameat(from, staged.name, &spot.folder, spot.name))
     }
 
     /// Puts a staged file where nothing is, and nothing else.
     fn create(&self, staged: &StagedFile<'_>, spot: &Spot<'_>) -> Result<(), Errno> {
-        let (from, to) = (staged.folder.as_fd(), spot.folder.as_fd());
-        let renamed = self
-            .files
-            .about_to(Act::Create, spot.path)
-            .and_then(|()| rustix::fs::renameat_with(from, staged.name, to, spot.name, RenameFlags::NOREPLACE));
+        let to = spot.folder.as_fd();
+        self.files.about_to(Act::Create, spot.path)?;
+        let renamed = with_rights(&staged.folder, |from| {
+            rustix::fs::renameat_with(from, staged.name, to, spot.name, RenameFlags::NOREPLACE)
+        });
         match renamed {
             // The filesystem does not know how. A link is never made over a file.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 self.files.about_to(Act::Link, spot.path)?;
-                rustix::fs::linkat(from, staged.name, to, spot.name, AtFlags::empty())?;
+                let from = &*staged.folder;
+                with_rights(from, |from| rustix::fs::linkat(from, staged.name, to, spot.name, AtFlags::empty()))?;
                 // A name that is left behind is swept with the rest.
                 let _ = rustix::fs::unlinkat(from, staged.name, AtFlags::empty());
                 Ok(())

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::FileError;
-use super::stage_own::OwnFolder;
+use super::stage_own::{OwnFolder, with_rights};
 use super::stage_sync::Rounds;
 use super::stage_writer::StageWriter;
 use super::{Act, Files};
@@ -198,7 +198,7 @@ impl Files {
 
 /// What cannot be removed is swept when this process is dead.
 pub(super) fn remove(folder: &OwnedFd, name: &str) {
-    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+    match with_rights(folder, |folder| rustix::fs::unlinkat(folder, name, AtFlags::empty())) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => tracing::warn!(file = name, %error, "a staged file cannot be removed"),
     }

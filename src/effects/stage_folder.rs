@@ -12,7 +12,7 @@ use super::left::each_leftover;
 use super::meta::{Meta, name_of};
 use super::sight::{copy_hashed, open_regular};
 use super::stage::{Durability, Staged, is_plain};
-use super::stage_own::{open_folder, open_left, own_again};
+use super::stage_own::{open_folder, open_left, own_again, with_rights};
 use super::walk::normal;
 use super::{Act, Files};
 use crate::store::Lease;
@@ -110,7 +110,7 @@ impl Drop for StageFolder<'_> {
             tracing::debug!(folder = self.name, %error, "a folder in the stage cannot be emptied");
         }
         let Some(all) = self.files.stage.folder() else { return };
-        match rustix::fs::unlinkat(&*all, &*self.name, AtFlags::REMOVEDIR) {
+        match with_rights(&all, |all| rustix::fs::unlinkat(all, &*self.name, AtFlags::REMOVEDIR)) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => {
                 tracing::warn!(folder = self.name, %error, "a folder in the stage cannot be removed; it is swept later");

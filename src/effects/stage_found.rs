@@ -11,7 +11,7 @@ use super::Files;
 use super::meta::Meta;
 use super::sight::open_regular;
 use super::stage::is_plain;
-use super::stage_own::open_folder;
+use super::stage_own::{open_folder, open_left, with_rights};
 
 /// A staged file, found and found in order.
 pub(super) struct StagedFile<'s> {
@@ -28,7 +28,7 @@ impl Files {
     pub(super) fn open_staged<'s>(&self, stage: &'s str, size: u64) -> Result<Option<StagedFile<'s>>, Errno> {
         let Some((folders, name)) = split(stage) else { return Ok(None) };
         gone_is_none(self.folder_of_staged(folders).and_then(|folder| {
-            let (file, meta) = open_regular(&folder, name)?;
+            let (file, meta) = with_rights(&folder, |folder| open_regular(folder, name))?;
             Ok(is_whole(&meta, size).then_some(StagedFile { folder, name, file, meta }))
         }))
     }
@@ -36,18 +36,21 @@ impl Files {
     /// Whether `open_staged` would find it. Asked under the write lock, so by as few calls as can be.
     pub(super) fn is_staged(&self, stage: &str, size: u64) -> Result<bool, Errno> {
         let Some((folders, name)) = split(stage) else { return Ok(false) };
-        let found = gone_is_none(self.folder_of_staged(folders).and_then(|folder| Meta::at(folder, name)))?;
+        let found = gone_is_none(
+            self.folder_of_staged(folders).and_then(|folder| with_rights(&folder, |folder| Meta::at(folder, name))),
+        )?;
         Ok(found.is_some_and(|meta| is_whole(&meta, size)))
     }
 
-    /// This process's own folder is held; those of others are looked up.
+    /// This process's own folder is held; those of others are looked up, whatever rights their
+    /// programs have left on them.
     fn folder_of_staged(&self, folders: &str) -> Result<Arc<OwnedFd>, Errno> {
         if let Some(own) = self.stage.folder().filter(|_| folders == self.stage.owner) {
             return Ok(own);
         }
         let mut folder = open_folder(self.state_folder.as_ref().ok_or(Errno::NOENT)?, "stage")?;
         for part in folders.split('/') {
-            folder = open_folder(&folder, part)?;
+            folder = open_left(&folder, part)?;
         }
         Ok(Arc::new(folder))
     }

@@ -59,12 +59,11 @@ impl Files {
         make: impl Fn(&OwnedFd) -> Result<T, Errno>,
     ) -> Result<T, FileError> {
         let folder = self.stage_folder()?;
-        let answer = match make(&folder) {
+        let answer = match with_rights(&folder, &make) {
             Err(Errno::NOENT) if Meta::of(&*folder).is_ok_and(|meta| meta.links == 0) => {
                 self.leave_stage_folder(&folder);
-                make(&*self.stage_folder()?)
+                with_rights(&*self.stage_folder()?, &make)
             }
-            Err(Errno::ACCESS) if own_again(&folder).is_ok() => make(&folder),
             answer => answer,
         };
         answer.map_err(|errno| FileError::os(name, doing, errno))
@@ -109,6 +108,15 @@ pub(super) fn own_again(folder: &OwnedFd) -> Result<(), Errno> {
     let mode = Meta::of(folder)?.permissions();
     let all = Mode::RWXU;
     if mode.contains(all) { Ok(()) } else { rustix::fs::fchmod(folder, mode | all) }
+}
+
+/// Does something in a folder of the stage. Programs run beside what other jobs do there,
+/// and may take the rights on it away at any moment: they are taken back.
+pub(super) fn with_rights<T>(folder: &OwnedFd, act: impl Fn(&OwnedFd) -> Result<T, Errno>) -> Result<T, Errno> {
+    match act(folder) {
+        Err(Errno::ACCESS) if own_again(folder).is_ok() => act(folder),
+        answer => answer,
+    }
 }
 
 /// Opens a folder that a program has left, even if it has taken its own rights on it

@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use jobq::{NewJob, ReconcileOptions, Status};
 
-use super::harness::{Place, assert_failed};
+use rustix::process::Signal;
+
+use super::harness::{Place, assert_failed, until};
 
 fn put(from: &str, to: &str) -> String {
     format!("echo '{{\"put\":\"{to}\",\"from\":\"{from}\"}}' >&$JOBQ_FD\n")
@@ -131,6 +133,37 @@ fn a_program_that_takes_its_own_rights_away_leaves_nothing_behind() {
     }
     assert_eq!(place.job(&deep).status, Status::Completed);
     place.assert_no_litter();
+}
+
+/// What others have decided is put in place all the same, by that worker or the next.
+#[test]
+fn a_program_that_takes_the_rights_on_the_stage_away_harms_no_decided_job() {
+    for worker_dies in [false, true] {
+        let place = Place::new();
+        // It cannot be put in place yet, so it stays decided.
+        let closes = "mkdir closed; chmod 500 closed; printf x > \"$JOBQ_STAGE/x\"\n";
+        place.handler("puts", &(closes.to_owned() + &put("x", "closed/x.txt")));
+        place.handler("locks", "chmod 000 \"$JOBQ_STAGE/..\"; chmod 700 closed");
+        let work = || place.worker_as_nobody(&["--concurrency", "1"]);
+        let (puts, worker) = (place.enqueue_once("puts", "{}"), work());
+        until("it is decided and put off", || {
+            place.job(&puts).last_error.is_some_and(|error| error.contains("closed"))
+        });
+        let locks = place.wait_until_finished(&place.enqueue_once("locks", "{}"));
+        assert_eq!(locks.status, Status::Completed, "{:?}", locks.last_error);
+        let worker = if worker_dies {
+            worker.signal(Signal::KILL);
+            drop(worker);
+            work()
+        } else {
+            worker
+        };
+        let puts = place.wait_until_finished(&puts);
+        assert_eq!((puts.status, puts.attempts), (Status::Completed, 1), "{:?}", puts.last_error);
+        assert_eq!(place.read("closed/x.txt"), "x");
+        worker.stop();
+        place.assert_no_litter();
+    }
 }
 
 #[test]

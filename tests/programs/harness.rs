@@ -96,8 +96,17 @@ impl Place {
 
     /// A worker that runs until it is told to stop, or dropped.
     pub fn worker(&self, arguments: &[&str]) -> Worker {
-        use std::os::unix::process::CommandExt as _;
+        self.start(self.jobq(), arguments)
+    }
+
+    pub fn worker_as_nobody(&self, arguments: &[&str]) -> Worker {
         let mut command = self.jobq();
+        self.as_nobody(&mut command);
+        self.start(command, arguments)
+    }
+
+    fn start(&self, mut command: Command, arguments: &[&str]) -> Worker {
+        use std::os::unix::process::CommandExt as _;
         // A group of its own, as a shell would give it.
         let log = std::fs::File::options().create(true).append(true).open(self.path("worker.log")).unwrap();
         command.arg("worker").args(arguments).process_group(0).stdout(log);

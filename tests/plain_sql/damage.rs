@@ -5,7 +5,7 @@ use jobq::{Status, handlers::CreateFile};
 use rusqlite::Connection;
 
 use super::Bench;
-use super::support::{event_types, note, raw, rows, run_order};
+use super::support::{claim, complete, event_types, note, raw, rows, run_order};
 
 /// Changes stored bytes as a bad disk or a bad hand would: past the trigger.
 fn damage(conn: &Connection, id: &str, payload: &str) {
@@ -82,4 +82,33 @@ fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
     let states = rows(&raw(&bench.db), "SELECT status, waiting_on IS NULL FROM jobs WHERE id > 'x' ORDER BY seq");
     assert_eq!(states, [["failed", "1"], ["pending", "1"]], "a bad name fails; a bad waiter lets its parent end");
     bench.queue.stats().expect("and the six questions are answered");
+}
+
+/// A number that is behind the job's events costs nobody anything: it is set right by whoever writes the next event.
+#[test]
+fn a_damaged_number_of_events_stops_nobody() {
+    let Some(bench) = Bench::set_up() else { return };
+    let forget = |id: &str| {
+        let forgotten = raw(&bench.db).execute("UPDATE jobs SET event_seq = 0 WHERE id = ?1", [id]);
+        assert_eq!(forgotten, Ok(1));
+    };
+    let [before, damaged, after] = ["1", "2", "3"].map(|text| bench.queue.enqueue(note(text)).unwrap().id);
+    forget(&damaged);
+    let store = bench.queue.store();
+    let claimed = claim(store, 10);
+    let ids: Vec<_> = claimed.iter().map(|claim| claim.job.id.as_str()).collect();
+    assert_eq!(ids, [&*before, &*damaged, &*after]);
+    forget(&damaged);
+    for job in &claimed {
+        complete(store, job);
+    }
+    for id in [&before, &damaged, &after] {
+        assert_eq!(event_types(&bench.queue, id), ["queued", "claimed", "completed"], "{id}");
+    }
+    let cancelled = bench.queue.enqueue(note("4")).unwrap().id;
+    forget(&cancelled);
+    bench.queue.cancel(&cancelled).unwrap();
+    assert_eq!(event_types(&bench.queue, &cancelled), ["queued", "cancelled"]);
+    let numbers = "SELECT event_seq - (SELECT max(seq) FROM job_events WHERE job_id = jobs.id) FROM jobs";
+    assert_eq!(rows(&raw(&bench.db), numbers), [["0"]; 4], "and is right from then on");
 }

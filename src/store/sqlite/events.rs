@@ -33,7 +33,44 @@ pub(super) fn write_all(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
         let values = some.iter().flat_map(|event| -> [&dyn ToSql; 6] {
             [&event.job_id, &event.seq, &event.attempt, &event.event_type, &event.data, &tx.now]
         });
-        tx.execute(&insert_sql(some.len()), params_from_iter(values))?;
+        let written = tx.sql(&insert_sql(some.len()))?.execute(params_from_iter(values));
+        match written {
+            Ok(_) => {}
+            Err(error) if is_taken(&error) => {
+                // Those before it are in.
+                let done = usize::try_from(tx.conn.changes()).unwrap_or(0);
+                renumber(tx, &some[done..])?;
+            }
+            Err(error) => return Err(sql_error(error)),
+        }
+    }
+    Ok(())
+}
+
+/// A job's own number of its newest event is behind its events: its row was damaged.
+fn is_taken(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
+}
+
+/// Gives them numbers behind the events that are there, and the jobs those. One damaged number must stop neither its job
+/// nor those that are claimed or ended beside it.
+fn renumber(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
+    for event in events {
+        tx.execute(
+            "INSERT OR FAIL INTO job_events (job_id, seq, attempt, type, data, at)
+             SELECT ?1, max(?2, coalesce(max(seq), 0) + 1), ?3, ?4, ?5, ?6 FROM job_events WHERE job_id = ?1",
+            params![event.job_id, event.seq, event.attempt, event.event_type, event.data, tx.now],
+        )?;
+        let written = tx.conn.last_insert_rowid();
+        let behind = tx.execute(
+            "UPDATE OR FAIL jobs SET event_seq = (SELECT seq FROM job_events WHERE id = ?2)
+              WHERE id = ?1 AND event_seq < (SELECT seq FROM job_events WHERE id = ?2)",
+            params![event.job_id, written],
+        )?;
+        if behind > 0 {
+            tracing::warn!(job_id = event.job_id, "the number of its newest event was damaged; it is set right");
+        }
     }
     Ok(())
 }

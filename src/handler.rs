@@ -25,7 +25,7 @@ pub use registry::Registry;
 pub use run::Stop;
 pub(crate) use run::{Run, Sending};
 #[cfg(feature = "tokio")]
-pub(crate) use runtime::Watch;
+pub(crate) use runtime::{Runtime, Watch};
 
 use crate::job::Job;
 use crate::payload::Payload;

@@ -37,6 +37,8 @@
 
 mod endless;
 mod enqueued;
+#[cfg(feature = "tokio")]
+mod probe;
 mod run;
 
 use std::ops::Deref;

@@ -185,9 +185,10 @@ impl Job<'_> {
     /// Puts a staged file where nothing is, and nothing else.
     fn create(&self, staged: &StagedFile<'_>, spot: &Spot<'_>) -> Result<(), Errno> {
         let to = spot.folder.as_fd();
-        self.files.about_to(Act::Create, spot.path)?;
-        let renamed = with_rights(&staged.folder, |from| {
-            rustix::fs::renameat_with(from, staged.name, to, spot.name, RenameFlags::NOREPLACE)
+        let renamed = self.files.about_to(Act::Create, spot.path).and_then(|()| {
+            with_rights(&staged.folder, |from| {
+                rustix::fs::renameat_with(from, staged.name, to, spot.name, RenameFlags::NOREPLACE)
+            })
         });
         match renamed {
             // The filesystem does not know how. A link is never made over a file.

@@ -13,8 +13,8 @@ pub(super) const GENERATIONS: usize = 1_000;
 /// Jobs that become more with every generation get nowhere near so many of those.
 const ATTEMPTS_PER_GENERATION: usize = 100;
 
-/// Looks on while jobs run one by one. So what is new when one has ended was queued
-/// by it, by its handler, its outcome or its hook, and is a generation younger. A
+/// Looks on while jobs run one by one. So what is new when the next one begins was queued
+/// by the one before, by its handler, its outcome or its hook, and is a generation younger. A
 /// thousand jobs that one has queued are one generation.
 pub(super) struct Ancestry {
     queue: Arc<Queue>,
@@ -23,29 +23,36 @@ pub(super) struct Ancestry {
     times: HashMap<String, usize>,
     /// The generation of all jobs from after the last entry's to this seq.
     generations: Vec<(i64, usize)>,
-    /// That of the job which ran last.
-    last: usize,
+    /// The job which ran last, and its generation.
+    last: (String, usize),
 }
 
 impl Ancestry {
     /// What is there now was queued by the test.
     pub(super) fn of(queue: Arc<Queue>, most: usize) -> Result<Self> {
         let generations = vec![(newest(&queue)?, 0)];
-        Ok(Self { queue, most, attempts: 0, times: HashMap::new(), generations, last: 0 })
+        Ok(Self { queue, most, attempts: 0, times: HashMap::new(), generations, last: (String::new(), 0) })
     }
 
-    /// An attempt has ended. Says so if there will be no end of them.
-    pub(super) fn note(&mut self, attempt: &AttemptReport) -> Result<Option<String>> {
-        let AttemptReport { job_id, job_type, .. } = attempt;
-        let seq = self.queue.get(job_id)?.seq;
-        let known = self.generations.get(self.generations.partition_point(|(to, _)| *to < seq));
-        // Not seen yet: a hook has queued it, after the attempt was told of.
-        let generation = known.map_or(self.last + 1, |(_, generation)| *generation);
-        let newest = newest(&self.queue)?;
+    /// An attempt begins: whatever is new was queued by the one before.
+    pub(super) fn begins(&mut self, job_id: &str) -> Result<()> {
+        let (seq, newest) = (self.queue.get(job_id)?.seq, newest(&self.queue)?);
         if self.generations.last().is_none_or(|(to, _)| *to < newest) {
-            self.generations.push((newest, generation + 1));
+            self.generations.push((newest, self.last.1 + 1));
         }
-        self.last = generation;
+        let found = self.generations.get(self.generations.partition_point(|(to, _)| *to < seq));
+        self.last = (job_id.to_owned(), found.map_or(0, |(_, generation)| *generation));
+        Ok(())
+    }
+
+    /// It has ended. Says so if there will be no end of them.
+    pub(super) fn ended(&mut self, attempt: &AttemptReport) -> Result<Option<String>> {
+        let AttemptReport { job_id, job_type, .. } = attempt;
+        // One that was not fit to be begun.
+        if self.last.0 != *job_id {
+            self.begins(job_id)?;
+        }
+        let generation = self.last.1;
         // What the test has queued itself may be as much as it likes.
         self.attempts += usize::from(generation > 0);
         let times = self.times.entry(job_id.clone()).or_default();

@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::TestQueue;
 use super::endless::Ancestry;
+#[cfg(feature = "tokio")]
+use super::probe::Probe;
 use crate::handler::Registry;
 use crate::queue::Queue;
 use crate::worker::{AttemptReport, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
@@ -49,14 +51,14 @@ impl TestQueue {
     /// In an async test, `run_all_async` does the same and lets the runtime go on.
     ///
     /// # Panics
-    /// If the queue cannot be used, if an async handler needs the very thread that
-    /// waits here (the only one of its runtime), or if the jobs never end because each queues another
-    /// (see [`generations`](TestQueue::generations)).
+    /// If the queue cannot be used, if an async handler waits for a runtime that runs
+    /// nothing for ten seconds (its only thread is the one that waits here), or if the jobs never end because each
+    /// queues another (see [`generations`](TestQueue::generations)).
     #[track_caller]
     pub fn run_all(&self) -> Ran {
         self.await_dropped();
         // Not in a closure, which would be taken for the caller.
-        match (Run { stuck: stuck(&self.registry), ..self.run() }).all(&Shutdown::new()) {
+        match self.run().all(&Shutdown::new()) {
             Ok(ran) => ran,
             Err(why) => panic!("{why}"),
         }
@@ -112,7 +114,7 @@ impl TestQueue {
     }
 
     fn run(&self) -> Run {
-        Run { queue: self.queue(), registry: self.registry.clone(), generations: self.generations, stuck: Vec::new() }
+        Run { queue: self.queue(), registry: self.registry.clone(), generations: self.generations }
     }
 }
 
@@ -134,57 +136,84 @@ struct Run {
     queue: Arc<Queue>,
     registry: Registry,
     generations: usize,
-    /// Types whose handlers wait for the thread that waits for them.
-    stuck: Vec<String>,
 }
 
 /// What was heard while it ran.
 struct Heard {
     ancestry: Ancestry,
     attempts: Vec<AttemptReport>,
+    #[cfg(feature = "tokio")]
+    probe: Option<Probe>,
     /// Why it was stopped.
     hopeless: Option<String>,
 }
 
 impl Heard {
     /// Says so if it makes no sense to go on.
-    fn hear(&mut self, event: &WorkerEvent, stuck: &[String]) -> Option<String> {
+    fn hear(&mut self, event: &WorkerEvent) -> Option<String> {
+        // What cannot be read now is no reason to stop.
         match event {
-            WorkerEvent::AttemptStarted { job_id, job_type, .. } if stuck.contains(job_type) => Some(format!(
-                "`{job_type}` {job_id} needs a runtime whose only thread waits in `run_all`; use `run_all_async`, or a \
-                 runtime of several threads"
-            )),
+            WorkerEvent::AttemptStarted { job_id, .. } => {
+                let _ = self.ancestry.begins(job_id);
+                None
+            }
             WorkerEvent::Attempt(report) => {
                 self.attempts.push(report.clone());
-                // What cannot be read now is no reason to stop.
-                self.ancestry.note(report).unwrap_or_default()
+                self.ancestry.ended(report).unwrap_or_default()
             }
             _ => None,
         }
     }
 }
 
-/// The async types, on the only thread of a runtime. A thread for blocking work
-/// is not that one; it has the id of its task.
-#[cfg(feature = "tokio")]
-fn stuck(registry: &Registry) -> Vec<String> {
-    use tokio::runtime::Handle;
-    let here = Handle::try_current().is_ok_and(|runtime| has_one_thread(&runtime));
-    if !here || tokio::task::try_id().is_some() {
-        return Vec::new();
+/// What one run has to say, and the way to end it before its time.
+#[derive(Clone)]
+struct Watch {
+    heard: Arc<Mutex<Heard>>,
+    shutdown: Shutdown,
+    registry: Registry,
+}
+
+impl Watch {
+    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let needs_it = |name: &String| registry.runtime(name).is_some_and(|runtime| has_one_thread(runtime.handle()));
-    registry.names().into_iter().filter(needs_it).collect()
-}
 
-#[cfg(feature = "tokio")]
-fn has_one_thread(runtime: &tokio::runtime::Handle) -> bool {
-    runtime.runtime_flavor() == tokio::runtime::RuntimeFlavor::CurrentThread
-}
+    fn hear(&self, event: &WorkerEvent) {
+        self.probe(event);
+        let why = self.heard().hear(event);
+        if let Some(why) = why {
+            self.give_up(why);
+        }
+    }
 
-#[cfg(not(feature = "tokio"))]
-fn stuck(_: &Registry) -> Vec<String> {
-    Vec::new()
+    fn give_up(&self, why: String) {
+        self.heard().hopeless.get_or_insert(why);
+        // Told twice, it does not wait for what runs.
+        self.shutdown.request();
+        self.shutdown.request();
+    }
+
+    #[cfg(feature = "tokio")]
+    fn probe(&self, event: &WorkerEvent) {
+        match event {
+            WorkerEvent::AttemptStarted { job_id, job_type, .. } => {
+                let why = format!(
+                    "`{job_type}` {job_id} waits for its runtime, which runs nothing; if its only thread waits in \
+                     `run_all`, use `run_all_async`, or a runtime of several threads"
+                );
+                let watch = self.clone();
+                let probe = |runtime| Probe::of(runtime, move || watch.give_up(why));
+                self.heard().probe = self.registry.runtime(job_type).map(probe);
+            }
+            WorkerEvent::Attempt(_) => self.heard().probe = None,
+            _ => {}
+        }
+    }
+
+    #[cfg(not(feature = "tokio"))]
+    #[allow(clippy::unused_self, reason = "handlers need no runtime")]
+    fn probe(&self, _: &WorkerEvent) {}
 }
 
 impl Run {
@@ -195,23 +224,23 @@ impl Run {
         let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
         let ancestry =
             Ancestry::of(Arc::clone(&self.queue), self.generations).map_err(needs("the queue to be read"))?;
-        let heard = Arc::new(Mutex::new(Heard { ancestry, attempts: Vec::new(), hopeless: None }));
+        let heard = Heard {
+            ancestry,
+            attempts: Vec::new(),
+            #[cfg(feature = "tokio")]
+            probe: None,
+            hopeless: None,
+        };
+        let watch =
+            Watch { heard: Arc::new(Mutex::new(heard)), shutdown: shutdown.clone(), registry: self.registry.clone() };
         let worker = Worker::new(self.queue, self.registry, options).map_err(needs("a worker"))?;
         let worker = worker.one_by_one().observed_by({
-            let (shutdown, heard) = (shutdown.clone(), Arc::clone(&heard));
-            move |event: &WorkerEvent| {
-                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(why) = heard.hear(event, &self.stuck) {
-                    heard.hopeless.get_or_insert(why);
-                    // Told twice, it does not wait for what runs.
-                    shutdown.request();
-                    shutdown.request();
-                }
-            }
+            let watch = watch.clone();
+            move |event: &WorkerEvent| watch.hear(event)
         });
         let summary = worker.run(shutdown).map_err(needs("the worker to work"))?;
         let WorkerSummary { completed, failed, rescheduled, others } = summary;
-        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = watch.heard();
         let attempts = std::mem::take(&mut heard.attempts);
         heard.hopeless.take().map_or(Ok(Ran { completed, failed, rescheduled, others, attempts }), Err)
     }

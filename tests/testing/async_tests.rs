@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task")]
 enum Do {
+    /// Needs nothing of its runtime.
+    Nothing,
     Sleep,
     /// For ever.
     Hang,
@@ -46,6 +48,7 @@ impl AsyncHandler for Doer {
         let _guard = Guard(self);
         let _ = self.0.send("begun");
         match job {
+            Do::Nothing => {}
             Do::Sleep => tokio::time::sleep(Duration::from_millis(1)).await,
             Do::HangOnce if self.1.swap(true, Ordering::SeqCst) => {}
             Do::Hang | Do::HangOnce => pending().await,
@@ -55,7 +58,11 @@ impl AsyncHandler for Doer {
 }
 
 fn world() -> (Runtime, TestQueue, mpsc::UnboundedReceiver<&'static str>) {
-    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    world_on(&mut Builder::new_current_thread())
+}
+
+fn world_on(runtime: &mut Builder) -> (Runtime, TestQueue, mpsc::UnboundedReceiver<&'static str>) {
+    let runtime = runtime.enable_time().build().unwrap();
     let (tell, told) = mpsc::unbounded_channel();
     let queue = TestQueue::new(Registry::new().with_async(Doer(tell, AtomicBool::new(false)), runtime.handle()));
     (runtime, queue, told)
@@ -118,19 +125,56 @@ fn a_run_after_one_that_was_dropped_finds_its_job() {
     }
 }
 
+fn assert_told_of(queue: &TestQueue, id: &str) {
+    let panic = catch_unwind(AssertUnwindSafe(|| queue.run_all())).unwrap_err();
+    let words = panic.downcast_ref::<String>().unwrap();
+    assert!(words.contains(id) && words.contains("use `run_all_async`"), "{words}");
+    assert_eq!(queue.get(id).unwrap().attempts, 0);
+}
+
 #[test]
 fn blocking_the_only_thread_that_a_handler_needs_is_told_of() {
     let (runtime, queue, _told) = world();
     let id = queue.enqueue(Do::Sleep).unwrap().id;
     let queue = std::sync::Arc::new(queue);
-    let panic = runtime.block_on(async { catch_unwind(AssertUnwindSafe(|| queue.run_all())).unwrap_err() });
-    let words = panic.downcast_ref::<String>().unwrap();
-    assert!(words.contains(&id) && words.contains("use `run_all_async`"), "{words}");
-    assert_eq!(queue.get(&id).unwrap().attempts, 0);
+    runtime.block_on(async { assert_told_of(&queue, &id) });
     // Another thread may wait as it likes.
     let elsewhere = std::sync::Arc::clone(&queue);
     let ran = runtime.block_on(async { soon(tokio::task::spawn_blocking(move || elsewhere.run_all())).await });
     assert_eq!(ran.unwrap().completed, 1);
+}
+
+#[test]
+fn a_runtime_that_nobody_drives_is_told_of() {
+    let (_runtime, queue, _told) = world();
+    let id = queue.enqueue(Do::Sleep).unwrap().id;
+    assert_told_of(&queue, &id);
+}
+
+#[test]
+fn a_handler_that_needs_nothing_of_its_runtime_runs_wherever_the_test_waits() {
+    let (runtime, queue, _told) = world();
+    queue.enqueue(Do::Nothing).unwrap();
+    assert_eq!(runtime.block_on(async { queue.run_all() }).completed, 1);
+}
+
+/// Whoever waits within it: another of its threads goes on.
+#[test]
+fn a_runtime_of_several_threads_needs_nothing_special() {
+    let (runtime, queue, _told) = world_on(Builder::new_multi_thread().worker_threads(2));
+    queue.enqueue(Do::Sleep).unwrap();
+    assert_eq!(runtime.block_on(async { queue.run_all() }).completed, 1);
+    queue.enqueue(Do::Sleep).unwrap();
+    assert_eq!(runtime.block_on(async { soon(queue.run_all_async()).await }).completed, 1);
+    queue.enqueue(Do::Sleep).unwrap();
+    assert_eq!(queue.run_all().completed, 1);
+    let queue = std::sync::Arc::new(queue);
+    queue.enqueue(Do::Sleep).unwrap();
+    let within = std::sync::Arc::clone(&queue);
+    assert_eq!(
+        runtime.block_on(async { soon(tokio::spawn(async move { within.run_all() })).await }).unwrap().completed,
+        1
+    );
 }
 
 #[test]

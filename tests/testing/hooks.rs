@@ -39,8 +39,10 @@ impl Steps {
         let job: Step = ended.job.payload()?;
         // Slow, as one that calls a service is: whoever does not wait for it is ahead of it.
         std::thread::sleep(Duration::from_millis(20));
-        if let (Some(next), Some(queue)) = (&job.then, self.queue.lock().unwrap().upgrade()) {
-            queue.enqueue(NewJob::of(&step(next, None)).priority(5))?;
+        if let (Some(then), Some(queue)) = (&job.then, self.queue.lock().unwrap().upgrade()) {
+            for next in then.split(' ') {
+                queue.enqueue(NewJob::of(&step(next, None)).priority(5))?;
+            }
         }
         self.note(format!("hook of {}", job.name));
         Ok(())
@@ -79,6 +81,14 @@ fn what_a_hook_queues_is_run_and_in_its_place() {
     assert_eq!(queue.run_all().completed, 4);
     let expected = ["a", "hook of a", "b", "hook of b", "c", "hook of c", "d", "hook of d"];
     assert_eq!(*steps.log.lock().unwrap(), expected);
+}
+
+#[test]
+fn all_that_one_hook_queues_is_of_one_generation() {
+    let (queue, _) = world();
+    let queue = queue.generations(1);
+    queue.enqueue(step("a", Some("b c d"))).unwrap();
+    assert_eq!(queue.run_all().completed, 4);
 }
 
 #[test]

@@ -24,8 +24,10 @@ pub(crate) use registry::AnyHandler;
 pub use registry::Registry;
 pub use run::Stop;
 pub(crate) use run::{Run, Sending};
+#[cfg(all(feature = "testing", feature = "tokio"))]
+pub(crate) use runtime::Runtime;
 #[cfg(feature = "tokio")]
-pub(crate) use runtime::{Runtime, Watch};
+pub(crate) use runtime::Watch;
 
 use crate::job::Job;
 use crate::payload::Payload;

@@ -179,9 +179,17 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
 pub(super) fn read_input(file: &str) -> Result<String> {
     let read = || {
         let mut text = String::new();
-        input(file)?.read_to_string(&mut text).map(|_| text)
+        input(file)?.read_to_string(&mut text).map(|_| without_mark(text))
     };
     read().map_err(|e| unreadable(file, &e))
+}
+
+/// Some editors begin a file with a byte order mark, which is no part of its text.
+fn without_mark(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    text
 }
 
 /// The same for what may come slowly.
@@ -191,7 +199,7 @@ fn read_lines(file: &str, progress: &Progress) -> Result<String> {
         while input.read_line(&mut text)? > 0 {
             progress.add(1);
         }
-        Ok(text)
+        Ok(without_mark(text))
     };
     read().map_err(|e: std::io::Error| unreadable(file, &e))
 }

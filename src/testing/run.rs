@@ -171,6 +171,7 @@ impl Heard {
 struct Watch {
     heard: Arc<Mutex<Heard>>,
     shutdown: Shutdown,
+    #[cfg(feature = "tokio")]
     registry: Registry,
 }
 
@@ -231,8 +232,12 @@ impl Run {
             probe: None,
             hopeless: None,
         };
-        let watch =
-            Watch { heard: Arc::new(Mutex::new(heard)), shutdown: shutdown.clone(), registry: self.registry.clone() };
+        let watch = Watch {
+            heard: Arc::new(Mutex::new(heard)),
+            shutdown: shutdown.clone(),
+            #[cfg(feature = "tokio")]
+            registry: self.registry.clone(),
+        };
         let worker = Worker::new(self.queue, self.registry, options).map_err(needs("a worker"))?;
         let worker = worker.one_by_one().observed_by({
             let watch = watch.clone();

@@ -64,6 +64,25 @@ fn a_payload_beyond_16_mib_is_refused_and_one_just_below_is_taken() {
     assert_eq!(q.run_with_input(&["enqueue", "send_mail", "-"], &big(16 * 1024 * 1024)).code, 0);
 }
 
+/// Editors of some systems begin every file with one.
+#[test]
+fn a_byte_order_mark_at_the_beginning_is_no_part_of_the_input() {
+    let q = Scratch::new();
+    let (mark, payload) = ('\u{feff}', r#"{"path":"a","content":"A"}"#);
+    let line = format!(r#"{{"type":"send_mail","payload":{payload}}}"#);
+    let commit = r#"{"writes":[{"path":"b.json","json":1}]}"#;
+    std::fs::write(q.path().join("payload.json"), format!("{mark}{payload}")).unwrap();
+    q.ok(&["enqueue", "create_file", "@payload.json"]);
+    for (args, input) in
+        [(&["enqueue", "create_file", "-"][..], payload), (&["enqueue", "--batch", "-"], &line), (&["commit"], commit)]
+    {
+        let said = q.run_with_input(args, &format!("{mark}{input}"));
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+    }
+    let said = q.run_with_input(&["enqueue", "--batch", "-"], &format!("{line}\n{mark}{line}"));
+    assert_eq!(said.code, 2, "nowhere else: {}", said.stderr);
+}
+
 #[test]
 fn a_batch_is_all_or_nothing_and_names_the_bad_line() {
     let q = Scratch::new();

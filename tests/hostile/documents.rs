@@ -13,7 +13,7 @@ const WRONG: &[(&str, &str)] = &[
     ("\"x\"", "an object with id, writes, removes and jobs"),
     ("{", "commit: "),
     ("{}{}", "trailing"),
-    ("\u{feff}{}", "commit: "),
+    ("\u{feff}\u{feff}{}", "commit: "),
     (r#"{"writes":[],"removes":[],"jobs":[]}"#, "empty"),
     (r#"{"writes":null}"#, "null"),
     (r#"{"writes":{}}"#, "a sequence"),

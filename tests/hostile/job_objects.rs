@@ -105,7 +105,7 @@ pub fn cases() -> Vec<Case> {
     let other = twice.replace("{}", r#"{"other":1}"#);
     cases.push(Case::refused(&["enqueue", "--batch", "-"], ID).stdin(format!("{twice}\n{other}\n")).code(4));
     cases.push(Case::refused(&["enqueue", "--batch", "-"], "UTF-8").stdin(b"{\"type\":\"\xff\"}\n".as_slice()));
-    cases.push(Case::refused(&["enqueue", "--batch", "-"], "line 1").stdin("\u{feff}".to_owned() + good));
+    cases.push(Case::refused(&["enqueue", "--batch", "-"], "line 1").stdin("\u{feff}\u{feff}".to_owned() + good));
     cases.push(Case::refused(&["enqueue", "--batch", "nowhere"], "cannot read nowhere").code(3));
     cases
 }

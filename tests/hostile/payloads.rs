@@ -9,7 +9,7 @@ use super::case::{Case, nested};
 const NOT_OBJECTS: &[(&str, &str)] = &[
     ("", "is not JSON"),
     (" \n\t", "is not JSON"),
-    ("\u{feff}{}", "is not JSON"),
+    ("\u{feff}\u{feff}{}", "is not JSON"),
     ("nul", "is not JSON"),
     ("null", "is JSON but not an object"),
     ("true", "is JSON but not an object"),

@@ -3,13 +3,29 @@
 #
 #   bash scripts/check.sh           what it needs is installed (on Debian, as root) or named
 #   bash scripts/check.sh --tools   only that
+#   bash scripts/check.sh --oldest  only whether it compiles with the oldest Rust that is promised
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case "${1:-}" in
+    '' | --tools | --oldest) ;;
+    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+esac
 
 # All that is missing is told at once.
 missing=()
 cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
     || missing+=("Rust 1.89 or newer with rustfmt and clippy (https://rustup.rs; rustup component add rustfmt clippy)")
+# The lint for it knows the standard library and not the language, so the compiler itself has the last word, where it is.
+oldest() {
+    local rust
+    rust=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    if rustup run "$rust" cargo --version >/dev/null 2>&1; then
+        CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/rust-$rust" rustup run "$rust" cargo check --locked --all-features
+    else
+        echo "!!! SKIPPED: Rust $rust is not here (rustup toolchain install $rust --profile minimal); only lints and what dependencies say of themselves tell that it is enough" >&2
+    fi
+}
+[ "${1:-}" != --oldest ] || { oldest; exit; }
 # Debian packages, by the program each brings.
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -100,6 +116,7 @@ step cargo clippy --package faultlab --all-targets -- -D warnings
 for features in bundled bundled,testing bundled,tokio bundled,cli; do
     step cargo clippy --lib --no-default-features --features "$features" -- -D warnings
 done
+step oldest
 step cargo test --no-default-features --features bundled,cli --test lean
 step bash scripts/demo.sh
 step fetch_node

@@ -36,6 +36,8 @@ def missing_test(name):
         return None if listed and re.search(rf"\bfn {function}\b", text) else f"no test {function} in {file}"
     # With other attributes in between, perhaps.
     found = re.search(rf"#\[test\]\s*(?:#\[[^\n]*\]\s*)*fn {function}\(", text)
+    if found and "#[ignore" in found[0]:
+        return f"{function} in {file} is not run"
     return None if found else f"no test {function} in {file}"
 
 

@@ -10,6 +10,7 @@ mod doctor;
 mod enqueue;
 mod events;
 mod extract;
+mod gone;
 mod handlers;
 mod ids;
 mod init;
@@ -32,7 +33,7 @@ mod top;
 mod watch;
 mod worker;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -89,6 +90,8 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     init_logging(&cli);
     let mut output = Output::new(cli.global.json, cli.global.quiet);
     let outcome = run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?));
+    // What the output is trouble with is not the database's fault.
+    let unheard = matches!(outcome, Err(Failure::OutputFailed(_)));
     let outcome = outcome.map_err(|failure| match failure {
         Failure::OutputFailed(error) => Failure::Queue(without_output(&error, &cli.command)),
         other => other,
@@ -100,7 +103,7 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
         Err(Failure::Queue(error)) => {
             let _ = output.flush();
             print_error(&error);
-            if let Some(next) = next_step(error.kind(), &cli.command) {
+            if let Some(next) = next_step(error.kind(), &cli.command).filter(|_| !unheard) {
                 let _ = output.hint(next);
             }
             exit_code(error.kind())
@@ -138,13 +141,13 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
 
 pub(crate) fn print_error(error: &jobq::Error) {
     let style = output::RED;
-    let _ = writeln!(anstream::stderr(), "{style}error:{style:#} {}", jobq::printable(&error.to_string()));
+    let _ = output::tell(format_args!("{style}error:{style:#} {}", jobq::printable(&error.to_string())));
 }
 
 /// Nothing is refused for it, but somebody should look.
 pub(crate) fn print_warning(warning: &impl std::fmt::Display) {
     let style = output::YELLOW;
-    let _ = writeln!(anstream::stderr(), "{style}warning:{style:#} {}", jobq::printable(&warning.to_string()));
+    let _ = output::tell(format_args!("{style}warning:{style:#} {}", jobq::printable(&warning.to_string())));
 }
 
 /// What to do next, where a message alone does not lead anywhere.

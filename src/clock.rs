@@ -50,6 +50,8 @@ impl Clock for SystemClock {
 /// let clock = ManualClock::at(1_000);
 /// clock.advance(500);
 /// assert_eq!(clock.now(), 1_500);
+/// clock.advance(i64::MAX);
+/// assert_eq!(clock.now(), i64::MAX, "there is no time after that");
 /// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
@@ -61,9 +63,11 @@ impl ManualClock {
         Self(AtomicI64::new(now))
     }
 
-    /// Moves the clock, backwards if negative.
+    /// Moves the clock, backwards if negative, as far as there is time.
     pub fn advance(&self, by: Millis) {
-        self.0.fetch_add(by, Ordering::SeqCst);
+        let moved = |now: Millis| Some(now.saturating_add(by));
+        // It never refuses.
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, moved);
     }
 }
 

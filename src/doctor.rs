@@ -203,6 +203,19 @@ impl Doctor {
         worst
     }
 
+    /// Whether the database has jobq's tables, of whatever version: one of the application's own need not.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use jobq::{Queue, doctor::Doctor};
+    /// Queue::init(folder.path())?;
+    /// assert!(Doctor::in_folder(folder.path()).has_tables()?);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    pub fn has_tables(&self) -> Result<bool> {
+        Ok(self.health()?.schema_version()?.is_some())
+    }
+
     /// The types that jobs on record have, in order, whoever runs them.
     ///
     /// ```
@@ -214,7 +227,11 @@ impl Doctor {
     /// # Ok::<(), jobq::Error>(())
     /// ```
     pub fn types_on_record(&self) -> Result<Vec<String>> {
-        Health::open(&Place::of(self.db.clone(), false)?.db, PATIENCE)?.types()
+        self.health()?.types()
+    }
+
+    fn health(&self) -> Result<Health> {
+        Health::open(&Place::of(self.db.clone(), false)?.db, PATIENCE)
     }
 
     fn places(&self) -> Result<Places> {

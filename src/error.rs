@@ -165,10 +165,22 @@ impl Error {
         self.0.stale
     }
 
-    /// One of several steps may have brought this on all of them, as opposed to
-    /// trouble with the database.
+    /// It answers a request, as opposed to trouble with the database.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(
+            self.kind(),
+            ErrorKind::Invalid
+                | ErrorKind::NotFound
+                | ErrorKind::LeaseLost
+                | ErrorKind::WrongState
+                | ErrorKind::Conflict
+                | ErrorKind::PathBusy
+        )
+    }
+
+    /// One of several steps may have brought this on all of them.
     pub(crate) fn is_about_one(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
+        self.is_answer() || matches!(self.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
     }
 
     /// The same error, about this commit.
@@ -269,12 +281,22 @@ impl std::error::Error for Error {
     }
 }
 
-/// Text from outside, fit for a terminal or a log line: no control characters.
+/// Text from outside, fit for a terminal or a log line: no control characters, nothing that turns the direction of
+/// what follows, and one line.
 ///
 /// ```
 /// assert_eq!(jobq::printable("red\u{1b}[31m"), "red\u{fffd}[31m");
+/// assert_eq!(jobq::printable("two\nlines"), "two⏎lines");
 /// ```
 #[must_use]
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| match c {
+        '\n' | '\u{2028}' | '\u{2029}' => '⏎',
+        '\t' => ' ',
+        // Marks of direction, and what takes no room: two texts could look alike.
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }

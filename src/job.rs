@@ -96,7 +96,6 @@ pub struct Job {
     /// The input, as it was given.
     pub payload: JsonText,
     /// For a pending job that cannot run yet: the reason, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
 }
 

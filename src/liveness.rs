@@ -22,7 +22,7 @@ pub use lease_watch::LeaseWatch;
 pub use lock_file::OwnerLock;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{DeadOwner, HeldLease, Owner, Reclaim, Reclaimed, Store};
+use crate::store::{DeadOwner, HeldLease, LapsedLease, Owner, Reclaim, Reclaimed, Started, Store};
 
 /// How long an owner may be silent, unless it says otherwise.
 pub(crate) const LEASE: Duration = Duration::from_secs(300);
@@ -89,26 +89,54 @@ pub(crate) fn dead_locks(folder: &Path) -> Result<Vec<String>> {
     Ok(dead)
 }
 
+/// Owners of leases that are dead, each with what it had started. Only looks.
+fn dead_owners(leases: Vec<HeldLease>, folder: &Path) -> Vec<(Owner, DeadOwner)> {
+    let owners: BTreeMap<String, Owner> =
+        leases.into_iter().filter_map(|held| held.owner).map(|owner| (owner.locked_by.clone(), owner)).collect();
+    let dead = |owner: Owner| match judge(&owner, folder) {
+        Ok(Verdict::Dead(started)) => {
+            let dead = DeadOwner { locked_by: owner.locked_by.clone(), started };
+            Some((owner, dead))
+        }
+        Ok(Verdict::Alive | Verdict::Unknown) => None,
+        Err(error) => {
+            tracing::warn!(owner = owner.locked_by, %error, "cannot judge an owner; its lease decides");
+            None
+        }
+    };
+    owners.into_values().filter_map(dead).collect()
+}
+
+/// Leases of owners that are dead. Nothing is done about them.
+pub(crate) fn lost(store: &dyn Store, folder: &Path) -> Result<Vec<HeldLease>> {
+    let mut leases = store.leases()?;
+    let dead: HashSet<String> =
+        dead_owners(leases.clone(), folder).into_iter().map(|(owner, _)| owner.locked_by).collect();
+    leases.retain(|held| dead.contains(&held.locked_by));
+    Ok(leases)
+}
+
+/// Takes one job back whose owner is dead, so that it can be cancelled. Whether it had
+/// started does not matter then; one that has used up its attempts is not to fail first.
+/// What its owner has besides, and the lock file that tells of it, are left to a sweep.
+pub(crate) fn take_back(store: &dyn Store, folder: &Path, id: &str) -> Result<()> {
+    let mut leases = store.leases()?;
+    leases.retain(|held| held.lease.id == id && !held.decided);
+    if dead_owners(leases.clone(), folder).is_empty() {
+        return Ok(());
+    }
+    let free = |HeldLease { lease, heartbeat, .. }| LapsedLease { lease, heartbeat, started: Started::Unknown };
+    store.reclaim(Reclaim { dead: Vec::new(), lapsed: leases.into_iter().map(free).collect() }).map(drop)
+}
+
 /// One sweep: takes back everything whose owner is dead. Lock files of the dead
 /// go only after that is durable, so that nobody else has to guess.
 pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
-    let mut owners: BTreeMap<String, Owner> = BTreeMap::new();
-    for HeldLease { owner, .. } in store.leases()? {
-        if let Some(owner) = owner {
-            owners.insert(owner.locked_by.clone(), owner);
-        }
-    }
     let mut dead = Vec::new();
     let mut files = Vec::new();
-    for owner in owners.into_values() {
-        let verdict = judge(&owner, folder).unwrap_or_else(|error| {
-            tracing::warn!(owner = owner.locked_by, %error, "cannot judge an owner; its lease decides");
-            Verdict::Unknown
-        });
-        if let Verdict::Dead(started) = verdict {
-            files.extend(lock_path(&owner, folder));
-            dead.push(DeadOwner { locked_by: owner.locked_by, started });
-        }
+    for (owner, gone) in dead_owners(store.leases()?, folder) {
+        files.extend(lock_path(&owner, folder));
+        dead.push(gone);
     }
     let reclaimed =
         if dead.is_empty() { Reclaimed::default() } else { store.reclaim(Reclaim { dead, lapsed: Vec::new() })? };
@@ -127,6 +155,8 @@ pub(crate) fn sign_off(lock: &OwnerLock, store: &dyn Store, state: &Path) {
     let _ = std::fs::remove_dir(state.join("stage").join(&locked_by));
     match store.reclaim(Reclaim { dead: vec![DeadOwner { locked_by, started: None }], lapsed: Vec::new() }) {
         Ok(_) => lock.remove(),
+        // There is nobody to be told of what is no longer there.
+        Err(error) if error.kind() == ErrorKind::NoDatabase => {}
         Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
     }
 }

@@ -30,8 +30,8 @@ mod tree;
 mod wire;
 
 pub(crate) use link::Link;
-pub(crate) use program::KEEP;
 pub use program::{Exit, Program, ProgramEnd};
+pub(crate) use program::{GRACE, KEEP};
 pub(crate) use run::{Client, Ending, RunError, run};
 pub use this_program::Supervisor;
 

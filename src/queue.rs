@@ -1,7 +1,16 @@
 //! What applications call.
+//!
+//! ```text
+//! options, place  opening it, and where its things are
+//! look            jobs, events, answers to questions
+//! operate         cancel, retry, prune, reclaim
+//! async_calls     the same without blocking a runtime
+//! ```
 
 #[cfg(feature = "tokio")]
 mod async_calls;
+mod look;
+mod operate;
 mod options;
 mod place;
 #[cfg(feature = "tokio")]
@@ -9,7 +18,6 @@ mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 pub use self::options::QueueOptions;
 pub(crate) use self::place::Place;
@@ -17,16 +25,10 @@ use crate::clock::{Clock, Millis};
 use crate::commit::Committer;
 use crate::effects::{Files, Watch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::job::Job;
-use crate::liveness;
 use crate::new_job::NewJob;
-use crate::payload::{JobTypes, Payload};
-use crate::state::Status;
+use crate::payload::JobTypes;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{
-    AcceptedPath, Cancellation, EnqueueJob, Enqueued, Event, EventQuery, Filter, PruneRequest, Recent, RecentQuery,
-    Reclaimed, Stats, Store,
-};
+use crate::store::{EnqueueJob, Enqueued, Store as _};
 
 /// A queue of jobs. Cheap to share between threads by reference or `Arc`; calls
 /// from many threads are made durable together.
@@ -142,289 +144,6 @@ impl Queue {
         answers.pop().ok_or_else(|| Error::new(ErrorKind::Internal, "an enqueue was answered without an answer"))
     }
 
-    /// One job.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?.id;
-    /// assert_eq!(queue.get(&id)?.job_type, "send_mail");
-    /// assert!(queue.get("no such job").unwrap_err().is_not_found());
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn get(&self, id: &str) -> Result<Job> {
-        self.store.get(id)
-    }
-
-    /// The id that starts with this, if there is exactly one.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// let id = queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?.id;
-    /// assert_eq!(queue.resolve(&id[..20])?, id);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn resolve(&self, prefix: &str) -> Result<String> {
-        self.store.resolve(prefix)
-    }
-
-    /// What a completed job left; `None` while it has not completed.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
-    /// # let drain = || {
-    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
-    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
-    /// # };
-    /// use jobq::handlers::CreateFile;
-    /// let id = queue.enqueue(CreateFile::text("a.txt", "hello"))?.id;
-    /// assert!(queue.result::<CreateFile>(&id)?.is_none());
-    /// drain()?; // a worker runs what there is
-    /// assert_eq!(queue.result::<CreateFile>(&id)?.unwrap().size, 5);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn result<P: Payload>(&self, id: &str) -> Result<Option<P::Output>> {
-        let job = self.store.get(id)?;
-        if job.job_type != P::TYPE {
-            return Err(Error::invalid("type", format_args!("job {id} is a {}, not a {}", job.job_type, P::TYPE)));
-        }
-        match (job.status, job.result) {
-            (Status::Completed, Some(text)) => text.parse().map(Some),
-            // Nothing was left: that is a result too, if the type says so.
-            (Status::Completed, None) => crate::JsonText("null".to_owned()).parse().map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Jobs, newest first. To page on, pass the last `seq` seen as `before`.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use jobq::{Filter, NewJob, Status};
-    /// queue.enqueue(NewJob::raw("send_mail", "{}"))?;
-    /// let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
-    /// let page = queue.list(&pending)?;
-    /// assert_eq!(page.len(), 1);
-    /// let next = queue.list(&Filter { before: Some(page[0].seq), ..pending })?;
-    /// assert!(next.is_empty());
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Job>> {
-        self.store.list(filter)
-    }
-
-    /// Calls a job off, and what waits on it.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use jobq::{NewJob, Status};
-    /// let first = queue.enqueue(NewJob::raw("build", "{}"))?.id;
-    /// let second = queue.enqueue(NewJob::raw("publish", "{}").after(&first))?.id;
-    /// queue.cancel(&first)?;
-    /// assert_eq!(queue.get(&second)?.status, Status::Cancelled);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn cancel(&self, id: &str) -> Result<Cancellation> {
-        self.store.cancel(id)
-    }
-
-    /// Brings a failed or cancelled job back. One that had decided what to do is
-    /// not run again: that is applied, at once.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use jobq::{NewJob, Status};
-    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
-    /// queue.cancel(&id)?;
-    /// assert_eq!(queue.retry(&id)?.status, Status::Pending);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn retry(&self, id: &str) -> Result<Job> {
-        self.retry_on(id, Vec::new())
-    }
-
-    /// The same for a decided job that failed by a conflict: applied on top of
-    /// what is there now, whatever it is.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
-    /// # let drain = || {
-    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
-    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
-    /// # };
-    /// use jobq::{Status, handlers::CreateFile};
-    /// let id = queue.enqueue(CreateFile::text("a.txt", "a"))?.id;
-    /// drain()?;
-    /// // Only what failed by a conflict can be brought to its end so.
-    /// assert!(queue.retry_accepting_disk(&id).unwrap_err().is_wrong_state());
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn retry_accepting_disk(&self, id: &str) -> Result<Job> {
-        let mut accepted = Vec::new();
-        let files = self.files()?;
-        for effect in self.store.planned(id)? {
-            let (precondition, observed) = files.look(&effect.path)?.into_precondition();
-            accepted.push(AcceptedPath { path: effect.path, precondition, observed });
-        }
-        // Retried as any other, it would look as if a conflict had been settled.
-        if accepted.is_empty() && matches!(self.store.get(id)?.status, Status::Failed | Status::Cancelled) {
-            let text =
-                "has decided nothing about the disk that could be in conflict with it; retry it without --accept-disk";
-            return Err(Error::wrong_state(format!("job {id} {text}")));
-        }
-        self.retry_on(id, accepted)
-    }
-
-    fn retry_on(&self, id: &str, accepted: Vec<AcceptedPath>) -> Result<Job> {
-        let job = self.store.retry_on(id, accepted)?;
-        if job.status != Status::Claimed {
-            return Ok(job);
-        }
-        self.roll_forward()?;
-        self.store.get(id)
-    }
-
-    /// Waits until a job has completed, failed or been cancelled. `None` when
-    /// the time ran out first.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = std::sync::Arc::new(jobq::Queue::init(folder.path())?);
-    /// # let drain = || {
-    /// #     let options = jobq::WorkerOptions { drain: true, ..Default::default() };
-    /// #     jobq::Worker::new(queue.clone(), jobq::Registry::builtin(), options)?.run(&jobq::Shutdown::new())
-    /// # };
-    /// use std::time::Duration;
-    /// use jobq::{Status, handlers::CreateFile};
-    /// let id = queue.enqueue(CreateFile::text("a.txt", "a"))?.id;
-    /// assert!(queue.wait(&id, Duration::ZERO)?.is_none());
-    /// drain()?; // usually another process
-    /// assert_eq!(queue.wait(&id, Duration::from_secs(10))?.unwrap().status, Status::Completed);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn wait(&self, id: &str, timeout: Duration) -> Result<Option<Job>> {
-        let deadline = Instant::now().checked_add(timeout);
-        let mut pause = Duration::from_millis(1);
-        loop {
-            let job = self.store.get(id)?;
-            if job.status.is_finished() {
-                return Ok(Some(job));
-            }
-            let left = deadline.map_or(Duration::MAX, |d| d.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                return Ok(None);
-            }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(Duration::from_millis(50));
-        }
-    }
-
-    /// Events, oldest first.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use jobq::{EventQuery, NewJob};
-    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
-    /// queue.cancel(&id)?;
-    /// let events = queue.events(&EventQuery { job_id: Some(id), limit: 100, ..EventQuery::default() })?;
-    /// let what: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
-    /// assert_eq!(what.last(), Some(&"cancelled"));
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn events(&self, query: &EventQuery) -> Result<Vec<Event>> {
-        self.store.events(query)
-    }
-
-    /// What is outstanding, failed, stuck, slow, doubled and recent.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// queue.enqueue(jobq::NewJob::raw("send_mail", "{}"))?;
-    /// let stats = queue.stats()?;
-    /// assert_eq!((stats.outstanding[0].job_type.as_str(), stats.outstanding[0].jobs), ("send_mail", 1));
-    /// assert!(stats.failed.is_empty() && stats.stuck.is_empty());
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn stats(&self) -> Result<Stats> {
-        self.store.stats()
-    }
-
-    /// What has ended lately: a rate, and the newest failures. Cheap, however many
-    /// finished jobs are kept.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use jobq::{NewJob, RecentQuery};
-    /// let job = queue.enqueue(NewJob::raw("send_mail", "{}"))?;
-    /// queue.cancel(&job.id)?;
-    /// let recent = queue.recent(&RecentQuery { since: 0, failures: 10 })?;
-    /// assert_eq!((recent.ended[0].jobs, recent.failures.len()), (1, 0));
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn recent(&self, query: &RecentQuery) -> Result<Recent> {
-        self.store.recent(query)
-    }
-
-    /// Deletes a bounded number of old finished jobs; call it until it says 0.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// use std::time::{Duration, SystemTime};
-    /// use jobq::{NewJob, PruneRequest, clock::millis};
-    /// let id = queue.enqueue(NewJob::raw("send_mail", "{}"))?.id;
-    /// queue.cancel(&id)?;
-    /// let tomorrow = millis(SystemTime::now() + Duration::from_secs(86_400));
-    /// let old = PruneRequest { job_type: None, ended_before: tomorrow, failed: false, forget: false };
-    /// let mut gone = 0;
-    /// loop {
-    ///     match queue.prune(old.clone())? {
-    ///         0 => break,
-    ///         some => gone += some,
-    ///     }
-    /// }
-    /// assert_eq!(gone, 1);
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn prune(&self, request: PruneRequest) -> Result<u64> {
-        self.store.prune(request)
-    }
-
-    /// Ends the pause of a type that a handler has asked for, before its time.
-    /// False if there was none.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// assert!(!queue.resume("send_mail")?, "it was not paused");
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn resume(&self, job_type: &str) -> Result<bool> {
-        self.store.resume(job_type)
-    }
-
-    /// Takes back what dead processes had claimed.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let queue = jobq::Queue::init(folder.path())?;
-    /// let taken_back = queue.reclaim()?;
-    /// assert!(taken_back.pending.is_empty(), "nobody has died");
-    /// # Ok::<(), jobq::Error>(())
-    /// ```
-    pub fn reclaim(&self) -> Result<Reclaimed> {
-        liveness::sweep(&self.store, &self.owners_folder())
-    }
-
     /// Where processes that claim keep their lock files.
     #[must_use]
     pub fn owners_folder(&self) -> PathBuf {
@@ -464,11 +183,12 @@ impl Queue {
 
     /// Files below the root, to look at. Nothing is made for that.
     pub(crate) fn files(&self) -> Result<Files> {
-        // Where the project was moved away all files would seem to be missing.
-        if !self.db.exists() {
-            return Err(Error::new(ErrorKind::NoDatabase, format!("{} is no longer there", self.db.display())));
-        }
-        Files::open_to_look(&self.root, &self.state)?.protecting(&self.db)
+        let files = Files::open_to_look(&self.root, &self.state).and_then(|files| files.protecting(&self.db));
+        // Where the project was moved away all files would seem to be missing, and so they would from another root.
+        // Asked last: it may have been just now.
+        self.still_there()?;
+        self.store.expect_root()?;
+        files
     }
 
     /// This process as one that commits.

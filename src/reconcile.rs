@@ -91,15 +91,24 @@ impl Queue {
     pub fn reconcile(
         &self,
         options: &ReconcileOptions,
+        tell: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
+    ) -> Result<Reconciled> {
+        self.reconcile_with(&Arc::new(self.files()?), options, tell)
+    }
+
+    /// The same with the folder that is held, whatever is at its path by now.
+    fn reconcile_with(
+        &self,
+        files: &Arc<Files>,
+        options: &ReconcileOptions,
         mut tell: impl FnMut(Option<&Difference>, &Reconciled) -> bool,
     ) -> Result<Reconciled> {
-        let files = Arc::new(self.files()?);
         let mut sums = Reconciled::default();
         thread::scope(|scope| {
             let (pages, page) = mpsc::sync_channel::<Page>(4);
             let feeder = scope.spawn(move || feed::feed(self, options, &pages));
             let (done, checked) = mpsc::sync_channel::<Checked>(16);
-            check::spawn(scope, &files, options, page, &done);
+            check::spawn(scope, files, options, page, &done);
             // The threads have their own; the last of them ends the line.
             drop(done);
             let mut waiting = BTreeMap::new();
@@ -109,7 +118,7 @@ impl Queue {
                 // In order, whichever thread was faster.
                 while let Some(page) = waiting.remove(&next) {
                     next += 1;
-                    if !self.take_page(page, &files, options, &mut sums, &mut tell)? {
+                    if !self.take_page(page, files, options, &mut sums, &mut tell)? {
                         return Ok(());
                     }
                 }

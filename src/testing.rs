@@ -29,17 +29,30 @@
 //! ```
 //!
 //! In an async test it is `queue.run_all_async().await` (cargo feature `tokio`, too),
-//! because async handlers need the runtime that `run_all` would block.
+//! because async handlers need the runtime that `run_all` would block. tokio's clock
+//! may be paused (`start_paused`): it stands still while jobs are run and while calls
+//! such as `enqueue_async` are at work, so a timeout around them does not elapse, and it
+//! leaps ahead where an async handler sleeps. It is not the queue's clock.
 //!
 //! The queue is a real one, in a temporary folder that goes with it: a database
 //! in memory has no log and no second connection, and jobs that write files need
 //! a disk. So it costs a few syncs; a `TMPDIR` in memory makes them free.
 
+#[cfg(feature = "tokio")]
+mod at_work;
+#[cfg(feature = "tokio")]
+mod clocks;
 mod endless;
 mod enqueued;
+mod patience;
 #[cfg(feature = "tokio")]
 mod probe;
 mod run;
+mod turns;
+mod watch;
+#[cfg(feature = "tokio")]
+mod watched_future;
+mod within;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -48,6 +61,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub use self::run::Ran;
+#[cfg(feature = "tokio")]
+pub(crate) use self::{at_work::asleep, at_work::at_work, watched_future::watched};
 use crate::clock::{Clock as _, ManualClock, Millis, SystemClock};
 use crate::handler::Registry;
 use crate::queue::{Queue, QueueOptions};
@@ -75,13 +90,23 @@ pub struct TestQueue {
     clock: Arc<ManualClock>,
     /// How many of them `run_all` follows.
     generations: usize,
-    /// The last run of `run_all_async`, which may have been dropped before its end.
-    dropped: run::Dropped,
+    turns: turns::Turns,
+    #[cfg(feature = "tokio")]
+    clocks: Arc<clocks::Clocks>,
     _folder: TempDir,
 }
 
 impl TestQueue {
-    /// An empty queue whose clock stands at the present.
+    /// An empty queue whose clock stands at the present. Jobs of types without a
+    /// handler can be queued and stay where they are.
+    ///
+    /// ```
+    /// # use jobq::{NewJob, Registry, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// queue.enqueue(NewJob::raw("send_mail", "{}"))?;
+    /// assert_eq!(queue.run_all().completed, 0, "`send_mail` is none of the built-in types");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If no temporary folder can be made.
@@ -97,7 +122,9 @@ impl TestQueue {
             registry,
             clock,
             generations: endless::GENERATIONS,
-            dropped: run::Dropped::default(),
+            turns: turns::Turns::default(),
+            #[cfg(feature = "tokio")]
+            clocks: Arc::default(),
             _folder: folder,
         }
     }
@@ -119,6 +146,23 @@ impl TestQueue {
     }
 
     /// The queue, for code that keeps one.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use jobq::{Queue, Registry, handlers::CreateFile, testing::TestQueue};
+    /// struct Notes { queue: Arc<Queue> }
+    /// # impl Notes {
+    /// #     fn add(&self) -> jobq::Result<()> {
+    /// #         self.queue.enqueue(CreateFile::text("note.txt", "a")).map(drop)
+    /// #     }
+    /// # }
+    ///
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// let notes = Notes { queue: queue.queue() };
+    /// notes.add()?;
+    /// queue.assert_enqueued(&CreateFile::text("note.txt", "a"));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     #[must_use]
     pub fn queue(&self) -> Arc<Queue> {
         Arc::clone(&self.queue)
@@ -126,6 +170,14 @@ impl TestQueue {
 
     /// The time of the queue, which passes only when a test says so. What takes
     /// real time (a handler, its timeout) is not measured by it.
+    ///
+    /// ```
+    /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// let job = queue.enqueue(CreateFile::text("a.txt", "a"))?;
+    /// assert_eq!(queue.get(&job.id)?.created_at, queue.now());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     #[must_use]
     pub fn now(&self) -> Millis {
         self.clock.now()
@@ -134,6 +186,18 @@ impl TestQueue {
     /// Lets time pass: jobs with a delay and jobs that wait for their next attempt
     /// fall due, pauses of types end. They run with the next
     /// [`run_all`](TestQueue::run_all).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use jobq::{NewJob, Registry, handlers::CreateFile, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// queue.enqueue(NewJob::of(&CreateFile::text("a.txt", "a")).delay(Duration::from_secs(3600)))?;
+    /// queue.advance(Duration::from_secs(3599));
+    /// assert_eq!(queue.run_all().completed, 0);
+    /// queue.advance(Duration::from_secs(1));
+    /// assert_eq!(queue.run_all().completed, 1);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn advance(&self, by: Duration) {
         self.clock.advance(Millis::try_from(by.as_millis()).unwrap_or(Millis::MAX));
     }

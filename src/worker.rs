@@ -25,6 +25,7 @@ mod hooks;
 mod inbox;
 mod pace;
 mod pool;
+mod postponed;
 mod prepare;
 mod report;
 mod retention;
@@ -249,6 +250,7 @@ impl Worker {
             lost_threads: AtomicUsize::new(0),
             ended_runtime: OnceLock::new(),
             room: AtomicU8::new(Room::Unknown as u8),
+            unrecorded: AtomicUsize::new(0),
             files: Arc::new(files),
             programs,
             queue: self.queue,
@@ -282,6 +284,8 @@ struct Shared {
     /// The type of a handler whose runtime has ended.
     ended_runtime: OnceLock<String>,
     room: AtomicU8,
+    /// Outcomes that are kept because the database is damaged where they belong.
+    unrecorded: AtomicUsize,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,
     one_by_one: bool,

@@ -6,6 +6,12 @@ use std::process::{Command, Output};
 
 /// The script's look at its tools, on a machine that has only these programs and no way to install others.
 fn look(programs: &[&str]) -> Option<Output> {
+    // Somebody else than root; `id` is all that is asked.
+    run("--tools", programs, &[("id", "echo 1000")])
+}
+
+/// A part of the script on a machine that has only these programs, and these that are made of a line each.
+fn run(part: &str, programs: &[&str], made: &[(&str, &str)]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/check.sh");
     if !script.exists() {
         // The package does not have it.
@@ -16,12 +22,28 @@ fn look(programs: &[&str]) -> Option<Output> {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
         symlink(String::from_utf8(found.stdout).unwrap().trim(), tools.path().join(program)).unwrap();
     }
-    // Somebody else than root; `id` is all that is asked.
-    std::fs::write(tools.path().join("id"), "#!/bin/sh\necho 1000\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(tools.path().join("id"), mode).unwrap();
+    for (program, line) in made {
+        let path = tools.path().join(program);
+        std::fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
     symlink("/bin/sh", tools.path().join("sh")).unwrap();
-    Some(Command::new("bash").arg(script).arg("--tools").env("PATH", tools.path()).output().unwrap())
+    Some(Command::new("bash").arg(script).arg(part).env("PATH", tools.path()).output().unwrap())
+}
+
+#[test]
+fn the_oldest_rust_is_used_where_it_is_and_missed_loudly_where_it_is_not() {
+    let version = env!("CARGO_PKG_RUST_VERSION");
+    let Some(output) = run("--oldest", &["sed"], &[("rustup", r#"echo "asked for: $*""#)]) else { return };
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, format!("asked for: run {version} cargo check --locked --all-features\n"));
+    let asked = format!(r#"[ "$*" = "run {version} cargo --version" ]"#);
+    let code = |made: &str| run("--oldest", &["sed"], &[("rustup", made)]).unwrap().status.code();
+    assert_eq!(code(&asked), Some(1), "what does not compile there is a failure");
+    let output = run("--oldest", &["sed"], &[("rustup", "exit 1")]).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&format!("!!! SKIPPED: Rust {version} is not here")), "{said}");
 }
 
 #[test]
@@ -49,4 +71,12 @@ fn the_rust_that_it_names_is_the_one_that_is_promised() {
         let Ok(text) = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)) else { continue };
         assert!(text.contains(&format!("Rust {version} or newer")), "{file}");
     }
+}
+
+#[test]
+fn a_word_that_it_does_not_know_begins_nothing() {
+    let Some(output) = run("--tool", &["sed"], &[]) else { return };
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("check.sh --tools") && said.contains("check.sh --oldest"), "{said}");
 }

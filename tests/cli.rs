@@ -6,6 +6,7 @@ mod cli {
     mod config;
     mod doctor;
     mod extract;
+    mod gone;
     mod handlers;
     mod harness;
     mod jobs;
@@ -15,6 +16,9 @@ mod cli {
     mod progress;
     mod pty;
     mod reconcile;
+    mod replaced;
+    mod roots;
+    mod running;
     mod screen;
     mod slips;
     mod terminal;

@@ -156,3 +156,131 @@ fn temporary_tables_that_hide_ours_are_refused() {
     let tx = app.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     assert_eq!(queue.enqueue_in(&tx, Sum { numbers: vec![1] }).unwrap_err().kind(), ErrorKind::Schema);
 }
+
+/// Connections are opened when they are needed, by the path.
+#[test]
+fn a_queue_never_writes_one_database_and_reads_another() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Queue::init(folder.path()).unwrap());
+    let patience = Duration::from_millis(50);
+    let queue = QueueOptions::in_folder(folder.path()).recover(false).busy_timeout(patience).open().unwrap();
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(folder.path().join(format!(".jobq/jobq.db{end}")));
+    }
+    let other = Queue::init(folder.path()).unwrap();
+    other.enqueue(NewJob::raw("send_mail", "{}")).unwrap();
+    let error = queue.list(&Filter::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoDatabase, "{error}");
+}
+
+/// What nobody else would ever see is not acknowledged.
+#[test]
+fn nothing_is_accepted_into_a_database_that_is_no_longer_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(&folder);
+    queue.enqueue(Sum { numbers: vec![1] }).unwrap();
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", queue.database().display()));
+    }
+    let refused = |error: jobq::Error| {
+        assert_eq!(error.kind(), ErrorKind::NoDatabase, "{error}");
+        assert!(error.to_string().contains("start again"), "{error}");
+    };
+    refused(queue.enqueue(Sum { numbers: vec![2] }).unwrap_err());
+    let again = open(&folder);
+    refused(queue.enqueue(Sum { numbers: vec![3] }).unwrap_err());
+    refused(queue.commit(|tx| tx.write("a.txt", "a")).unwrap_err());
+    assert!(!folder.path().join("a.txt").exists());
+    assert_eq!(again.list(&Filter::default()).unwrap().len(), 0);
+    again.enqueue(Sum { numbers: vec![3] }).unwrap();
+}
+
+/// A dashboard would show for ever what was the truth once.
+#[test]
+fn a_database_that_is_no_longer_there_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(&folder);
+    let id = queue.enqueue(Sum { numbers: vec![1] }).unwrap().id;
+    queue.get(&id).unwrap();
+    std::fs::rename(queue.database(), folder.path().join("elsewhere")).unwrap();
+    let looks = [queue.get(&id).map(drop), queue.list(&Filter::default()).map(drop), queue.stats().map(drop)];
+    assert!(looks.into_iter().all(|look| look.unwrap_err().kind() == ErrorKind::NoDatabase));
+}
+
+/// Nor does the caller's own transaction make good a database that is gone, or a folder that is another by now.
+#[test]
+fn what_is_refused_is_refused_on_the_callers_transaction_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let early = open(&folder);
+    let mut app = application(&folder);
+    let mut kind = || {
+        let transaction = app.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        early.enqueue_in(&transaction, Sum { numbers: vec![1] }).unwrap_err().kind()
+    };
+    drop(QueueOptions::at(early.database()).root(folder.path().join("other")).open().unwrap());
+    assert_eq!(kind(), ErrorKind::Schema);
+    std::fs::rename(early.database(), folder.path().join("elsewhere")).unwrap();
+    assert_eq!(kind(), ErrorKind::NoDatabase);
+}
+
+/// The first to change something puts on record what it goes by, also if it was opened only to look.
+#[test]
+fn a_root_is_put_on_record_by_the_first_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+    let database = open(&folder).database().to_owned();
+    let looking = |root: &std::path::Path| QueueOptions::at(&database).root(root).recover(false).open().unwrap();
+    let (first, second, home) = (looking(&one), looking(&other), open(&folder));
+    for root in [&one, &other] {
+        std::fs::create_dir(root).unwrap();
+    }
+    first.commit(|tx| tx.write("a", "a")).unwrap();
+    for late in [second.commit(|tx| tx.write("b", "b")).map(drop), home.commit(|tx| tx.write("b", "b")).map(drop)] {
+        let error = late.unwrap_err().to_string();
+        assert!(error.contains("by another process: one"), "{error}");
+    }
+    // Who only looks would look in the wrong folder.
+    assert_eq!(home.reconcile(&jobq::ReconcileOptions::default(), |_, _| true).unwrap_err().kind(), ErrorKind::Schema);
+    assert!(one.join("a").exists() && !other.join("b").exists());
+}
+
+/// Several that start at once, each with the same root, are no strangers to each other.
+#[test]
+fn the_same_root_may_be_named_by_many_at_once() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(&folder).database().to_owned();
+        let together = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let (database, folder, together) = (&database, &folder, &together);
+                scope.spawn(move || {
+                    together.wait();
+                    let queue = QueueOptions::at(database).root(folder.path().join("other")).open().unwrap();
+                    queue.enqueue(Sum { numbers: vec![number] }).unwrap();
+                });
+            }
+        });
+    }
+}
+
+/// What was accepted for one folder is not done in another by who has had the queue open for longer.
+#[test]
+fn a_root_that_is_put_on_record_meanwhile_is_heeded() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let early = open(&folder);
+    let named = QueueOptions::at(early.database()).root(&other).open().unwrap();
+    for refused in
+        [early.enqueue(NewJob::raw("send_mail", "{}")).map(drop), early.commit(|tx| tx.write("a", "a")).map(drop)]
+    {
+        let error = refused.unwrap_err();
+        assert!(error.kind() == ErrorKind::Schema && error.to_string().contains("other"), "{error}");
+    }
+    named.commit(|tx| tx.write("a", "a")).unwrap();
+    assert!(other.join("a").exists() && !folder.path().join("a").exists());
+    drop(early);
+    open(&folder).commit(|tx| tx.write("b", "b")).unwrap();
+    assert!(other.join("b").exists());
+}

@@ -7,6 +7,18 @@ mod async_tests;
 mod endless;
 #[path = "testing/hooks.rs"]
 mod hooks;
+#[path = "testing/messages.rs"]
+mod messages;
+#[path = "testing/overlap.rs"]
+mod overlap;
+#[cfg(feature = "tokio")]
+#[path = "testing/paused.rs"]
+mod paused;
+#[cfg(feature = "tokio")]
+#[path = "testing/runtimes.rs"]
+mod runtimes;
+#[path = "testing/said.rs"]
+mod said;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -131,6 +143,13 @@ fn time_passes_when_the_test_says_so() {
 }
 
 #[test]
+fn time_ends_where_it_cannot_pass_any_more() {
+    let world = world();
+    world.queue.advance(Duration::MAX);
+    assert_eq!(world.queue.now(), i64::MAX);
+}
+
+#[test]
 fn a_job_that_fails_runs_again_after_its_backoff_until_it_has_failed_for_good() {
     let world = world();
     let id = world.queue.enqueue(say("no", &[Then::Fail])).unwrap().id;
@@ -194,31 +213,6 @@ fn nothing_is_pruned_however_far_the_clock_moves() {
     world.queue.advance(Duration::from_secs(400 * 86_400));
     world.queue.run_all();
     assert_eq!(world.queue.get(&id).unwrap().status, Status::Completed);
-}
-
-#[test]
-fn an_assertion_that_fails_tells_what_is_there_instead() {
-    let World { queue, .. } = world();
-    let missing = || drop(queue.assert_enqueued(&say("hello", &[])));
-    assert_eq!(message(missing), r#"no say with {"word":"hello","then":[]} is queued; the queue is empty"#);
-    queue.enqueue(say("done", &[])).unwrap();
-    queue.run_all();
-    queue.enqueue(NewJob::raw("say", r#"{ "then": [], "word": "good bye" }"#).delay(Duration::from_secs(10))).unwrap();
-    queue.enqueue(CreateFile::text("a", "\u{1b}")).unwrap();
-    assert_eq!(
-        message(missing),
-        "no say with {\"word\":\"hello\",\"then\":[]} is queued; there are:\n  \
-         say [completed] {\"word\":\"done\",\"then\":[]}\n  \
-         say [pending, due in 10s] { \"then\": [], \"word\": \"good bye\" }\n  \
-         create_file [pending] {\"path\":\"a\",\"content\":\"\\u001b\",\"overwrite\":false}"
-    );
-    assert_eq!(queue.assert_enqueued(&say("good bye", &[])).job_type, "say", "however it is written");
-    assert!(message(|| drop(queue.assert_enqueued_where(|job: &Say| job.word == "hello"))).starts_with("no say like"));
-    queue.assert_enqueued_where(|job: &Say| job.word.starts_with("good"));
-    assert_eq!(queue.all_enqueued::<Say>(), [say("good bye", &[])]);
-    queue.refute_enqueued_where(|job: &Say| job.word == "hello");
-    let refused = message(|| queue.refute_enqueued::<Say>());
-    assert!(refused.starts_with(r#"a say with { "then": [], "word": "good bye" } is queued; there"#), "{refused}");
 }
 
 #[test]

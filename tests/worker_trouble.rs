@@ -4,6 +4,8 @@
 #[macro_use]
 mod world;
 
+#[path = "worker_trouble/damaged.rs"]
+mod damaged;
 #[path = "worker_trouble/database.rs"]
 mod database;
 #[path = "worker_trouble/ends.rs"]
@@ -16,6 +18,8 @@ mod hooks;
 mod leaving;
 #[path = "worker_trouble/outcomes.rs"]
 mod outcomes;
+#[path = "worker_trouble/replaced.rs"]
+mod replaced;
 #[path = "worker_trouble/rows.rs"]
 mod rows;
 #[path = "worker_trouble/told.rs"]

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::ClaudeExtraction;
 use super::judge::{Accepted, Failure, Printed, judge};
 use super::trouble::RATE_LIMITED;
-use crate::{Context, Handler, HandlerError, Outcome, Program, ProgramEnd, normalise_path, sha256_hex};
+use crate::{
+    Context, Handler, HandlerError, Outcome, Program, ProgramEnd, ProgramSettings, normalise_path, sha256_hex,
+};
 
 /// Answers are texts; what is longer than this is not one.
 const KEEP_OUTPUT: usize = 16 << 20;
@@ -42,7 +44,7 @@ pub struct ClaudeCode {
     /// Variables of its own.
     pub env: BTreeMap<String, String>,
     /// How long it has to end when it is asked to, before it is made to.
-    pub grace: Option<Duration>,
+    pub grace: Duration,
 }
 
 impl Default for ClaudeCode {
@@ -60,7 +62,7 @@ impl Default for ClaudeCode {
             folder: None,
             pass_env,
             env: BTreeMap::new(),
-            grace: None,
+            grace: ProgramSettings::default().grace,
         }
     }
 }
@@ -138,11 +140,8 @@ impl ClaudeExtractionHandler {
         if let Some(model) = model {
             program = program.args(["--model", model]);
         }
-        program = program.args(args).stdin(prompt).pass_env(pass_env).keep_output(KEEP_OUTPUT);
+        program = program.args(args).stdin(prompt).pass_env(pass_env).keep_output(KEEP_OUTPUT).grace(*grace);
         program = env.iter().fold(program, |program, (name, value)| program.env(name, value));
-        if let Some(grace) = grace {
-            program = program.grace(*grace);
-        }
         if let Some(folder) = folder {
             program = program.folder(ctx.root().join(folder));
         }

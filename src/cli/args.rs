@@ -17,7 +17,7 @@ pub(crate) use self::enqueue::{EnqueueArgs, SingleArgs};
 pub(crate) use self::extract::ExtractArgs;
 pub(crate) use self::reconcile::ReconcileArgs;
 pub(crate) use self::top::TopArgs;
-pub(crate) use self::values::{at_least_one, concurrency, duration, lease, number, some_time, status};
+pub(crate) use self::values::{at_least_one, concurrency, duration, lease, number, some_time, status, trimmed};
 pub(crate) use self::worker::WorkerArgs;
 
 /// A durable outbox and job queue for programs whose data lives in files.
@@ -48,7 +48,7 @@ pub(crate) struct Global {
         help = "The database file [default: JOBQ_DB, then .jobq/jobq.db here or in a parent folder]"
     )]
     pub(crate) db: Option<PathBuf>,
-    /// The folder jobs may touch [default: the parent of .jobq]
+    /// The folder jobs may touch [default: the parent of .jobq]; without --db, the queue is the one in it
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) root: Option<PathBuf>,
     /// One JSON object per line
@@ -206,7 +206,7 @@ pub(crate) struct EventsArgs {
 #[derive(Args)]
 #[command(after_help = "Example:\n  jobq blame out/report.json")]
 pub(crate) struct BlameArgs {
-    /// Below the root
+    /// Relative to the root, as jobs name it; or to where you are
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) path: String,
 }
@@ -246,7 +246,7 @@ pub(crate) struct ReclaimArgs {
 #[command(after_help = "Example:\n  jobq prune --older-than 14d")]
 pub(crate) struct PruneArgs {
     /// Only jobs that ended longer ago than this
-    #[arg(long, value_name = "14d", value_parser = duration)]
+    #[arg(long, value_name = "AGE", value_parser = duration)]
     pub(crate) older_than: Duration,
     /// Failed jobs too
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! `jobq blame`: which jobs wrote or removed a path, newest first.
 
+use std::path::Path;
+
 use anstyle::Style;
 use jobq::clock::rfc3339;
 use jobq::handlers::ClaudeExtraction;
@@ -14,24 +16,45 @@ use super::output::{BOLD, Cell, DIM, GREEN, Output, RED, YELLOW, ago, for_people
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &BlameArgs, place: &Place, out: &mut Output) -> Outcome {
-    let path = jobq::normalise_path(&args.path)?;
     let queue = place.open_as_it_is()?;
-    let history = queue.store().history(&path)?;
-    if history.is_empty() {
+    // As jobs name it; and as the shell completes it, from wherever one stands.
+    let named = jobq::normalise_path(&args.path);
+    let here = below(queue.root(), &args.path);
+    let mut found = None;
+    for path in named.iter().chain(&here) {
+        let history = queue.store().history(path)?;
+        if !history.is_empty() {
+            found = Some((path, history));
+            break;
+        }
+    }
+    let Some((path, history)) = found else {
+        let path = named.or_else(|error| here.ok_or(error))?;
         let why = format!("no job has written or removed {}; paths are relative to the root", printable(&path));
         return Err(Error::new(ErrorKind::NotFound, why).into());
-    }
+    };
     if out.json {
         for effect in &history {
-            out.json(&object(&path, effect))?;
+            out.json(&object(path, effect))?;
         }
         return Ok(Answer::Yes);
     }
-    out.line(format_args!("{BOLD}{}{BOLD:#}", printable(&path)))?;
+    out.line(format_args!("{BOLD}{}{BOLD:#}", printable(path)))?;
     let mut ids = Ids::new(&queue);
     let rows: Vec<Vec<Cell>> = history.iter().map(|effect| row(effect, &mut ids)).collect();
-    out.table(&["WHEN", "WHAT", "JOB", "TYPE", "SHA256", "NOTE"], &rows)?;
+    out.table(&[("WHEN", 1), ("WHAT", 0), ("JOB", 0), ("TYPE", 2), ("SHA256", 4), ("NOTE", 3)], &rows)?;
     Ok(Answer::Yes)
+}
+
+/// What a path of the file system is called below the root. The file itself may be gone, or a link.
+fn below(root: &Path, path: &str) -> Option<String> {
+    let names_a_folder = path.ends_with('/') || path.ends_with("/.");
+    let path = std::path::absolute(path).ok().filter(|_| !names_a_folder)?;
+    let folder = path.parent()?;
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let path = folder.join(path.file_name()?);
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    jobq::normalise_path(path.strip_prefix(root).ok()?.to_str()?).ok()
 }
 
 fn object(path: &str, effect: &PathEffect) -> Value {
@@ -71,7 +94,7 @@ fn row(effect: &PathEffect, ids: &mut Ids<'_>) -> Vec<Cell> {
         Cell::whole(ids.short(&effect.job_id), Style::new()),
         Cell::plain(effect.job.as_ref().map_or("", |(job_type, _)| job_type)),
         Cell::plain(effect.sha256.as_deref().map_or("", |hash| hash.get(..12).unwrap_or(hash))),
-        Cell::new(note.trim(), DIM),
+        Cell::note(note.trim(), DIM),
     ]
 }
 

@@ -56,7 +56,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawVal
 pub(super) fn run(args: &CommitArgs, place: &Place, out: &mut Output) -> Outcome {
     let file = args.file.as_deref().unwrap_or("-");
     if file == "-" && std::io::stdin().is_terminal() {
-        eprintln!("reading the commit from the terminal; end it with Ctrl-D");
+        out.hint("reading the commit from the terminal; end it with Ctrl-D")?;
     }
     let text = read_input(file)?;
     if text.trim().is_empty() {

@@ -26,6 +26,8 @@ use super::args::{self, WorkerArgs};
 /// The file `jobq init` writes: every setting, commented out, with its default.
 pub(crate) const TEMPLATE: &str = include_str!("config/template.toml");
 
+/// No settings are that large.
+const LARGEST: u64 = 1 << 20;
 /// Of what is wrong with the form of a file, no more is told.
 const MOST_TOLD: usize = 20;
 
@@ -64,14 +66,7 @@ impl Config {
     /// The same with all that is wrong, in order of line; that is one error at least.
     fn read(db: &Path) -> Result<Self, Vec<Error>> {
         let Some(path) = file_beside(db) else { return Ok(Self::default()) };
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-                return Err(vec![Error::invalid("config", "is not UTF-8 text").context(path.display())]);
-            }
-            Err(e) => return Err(vec![Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()))]),
-        };
+        let text = text_of(&path).map_err(|error| vec![error])?;
         Self::parse(&text).map_err(|wrong| wrong.into_iter().map(|problem| problem.into_error(&path)).collect())
     }
 
@@ -170,16 +165,47 @@ impl WorkerTable {
     }
 }
 
-/// Where the settings of a database are. Beside a database of the application's own,
+/// Where the settings of a database are, by whatever link it was reached. Beside a database of the application's own,
 /// a config.toml is the application's own.
 fn file_beside(db: &Path) -> Option<PathBuf> {
+    let is_link = std::fs::symlink_metadata(db).is_ok_and(|found| found.is_symlink());
+    let db = is_link.then(|| std::fs::canonicalize(db).ok()).flatten().unwrap_or_else(|| db.to_owned());
     let ours = db.parent().and_then(Path::file_name) == Some(".jobq".as_ref());
     ours.then(|| db.with_file_name("config.toml"))
 }
 
+/// Without a file there is nothing set; but one that cannot be read is not without settings.
+fn text_of(path: &Path) -> Result<String> {
+    let wrong = |why: &str| Err(Error::invalid("config", why).context(path.display()));
+    let trouble = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", path.display()));
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let is_link = std::fs::symlink_metadata(path).is_ok();
+            return if is_link { wrong("is a link to nothing") } else { Ok(String::new()) };
+        }
+        Err(e) => return Err(trouble(e)),
+    };
+    // A pipe or a device might never come to an end.
+    if !found.is_file() {
+        return wrong("is not a file");
+    }
+    if found.len() > LARGEST {
+        return wrong("is larger than a MiB");
+    }
+    match std::fs::read_to_string(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidData => wrong("is not UTF-8 text"),
+        read => read.map_err(trouble),
+    }
+}
+
 fn not_toml(text: &str, error: &toml::de::Error) -> Problem {
-    let line = line_of(text, error.span().map_or(0, |span| span.start));
-    Problem { line, name: "config".to_owned(), why: error.message().replace('\n', ", ") }
+    let span = error.span().unwrap_or(0..0);
+    let why = error.message().replace('\n', ", ");
+    // What it is about is what stands there.
+    let about = text.get(span.clone()).filter(|what| why == "duplicate key" && !what.is_empty());
+    let why = about.map_or_else(|| why.clone(), |key| format!("{why} `{key}`"));
+    Problem { line: line_of(text, span.start), name: "config".to_owned(), why }
 }
 
 fn retention(mut table: Section<'_>) -> Retention {

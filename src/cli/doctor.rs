@@ -29,6 +29,7 @@ pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outco
         }
     };
     tell(config(&db, global));
+    tell(handlers(&db, global));
     tell(gitignore(&db));
     let mut doctor = Doctor::at(&db).deep(args.deep);
     if let Some(root) = &global.root {
@@ -64,10 +65,23 @@ fn print(check: &Check, out: &mut Output) -> std::io::Result<()> {
     }
 }
 
+fn place(db: &Path, global: &Global) -> jobq::Result<Place> {
+    Ok(Place { db: db.to_owned(), config: Config::beside(db)?, root: global.root.clone() })
+}
+
+/// Programs that were meant to run jobs and cannot.
+fn handlers(db: &Path, global: &Global) -> Check {
+    const NAME: &str = "handlers";
+    match place(db, global).and_then(|place| super::handlers::problems(&place)) {
+        Ok(problems) if problems.is_empty() => Check::ok(NAME, "all programs can be used"),
+        Ok(problems) => Check::warn(NAME, problems.join("; "), "until then jobs of that type wait"),
+        Err(_) => Check::ok(NAME, "not looked at: the settings cannot be read"),
+    }
+}
+
 fn config(db: &Path, global: &Global) -> Check {
     const NAME: &str = "config";
-    let place = |config| Place { db: db.to_owned(), config, root: global.root.clone() };
-    match Config::beside(db).and_then(|config| place(config).slips()) {
+    match place(db, global).and_then(|place| place.slips()) {
         Ok(slips) if slips.is_empty() => Check::ok(NAME, "the settings can be read"),
         Ok(slips) => {
             let told: Vec<String> = slips.iter().map(ToString::to_string).collect();

@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, IsTerminal as _, Read as _};
 use std::time::Duration;
 
-use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, JobTypes, NewJob, Queue, Result, Status, printable};
-use serde_json::json;
+use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, Job, JobTypes, NewJob, Queue, Result, Status, printable};
+use serde_json::{Value, json};
 
 use super::args::{EnqueueArgs, SingleArgs};
 use super::config::nearest;
@@ -20,7 +20,12 @@ pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcom
     let job_type = args.job_type.clone().unwrap_or_default();
     let payload = match args.payload.as_deref() {
         None => "{}".to_owned(),
-        Some("-") => read_input("-")?,
+        Some("-") => {
+            if std::io::stdin().is_terminal() {
+                out.hint("reading the payload from the terminal; end it with Ctrl-D")?;
+            }
+            read_input("-")?
+        }
         Some(text) => match text.strip_prefix('@') {
             Some(file) => read_input(file)?,
             None => text.to_owned(),
@@ -156,7 +161,7 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
     let Some(job) = queue.wait(id, timeout.unwrap_or(Duration::MAX))? else {
         let job = queue.get(id)?;
         if out.json {
-            out.json(&json!({ "id": id, "status": job.status, "result": null, "last_error": "the wait ran out" }))?;
+            out.json(&waited(&job, true))?;
         } else {
             out.line(format_args!(
                 "{YELLOW}still {}{YELLOW:#}: the wait ran out; `jobq show {id}` tells more",
@@ -166,7 +171,7 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
         return Ok(Answer::No);
     };
     if out.json {
-        out.json(&json!({ "id": id, "status": job.status, "result": job.result, "last_error": job.last_error }))?;
+        out.json(&waited(&job, false))?;
     } else if job.status == Status::Completed {
         out.line(printable(job.result.as_ref().map_or("null", |r| r.as_str())))?;
     } else {
@@ -174,6 +179,17 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
         out.line(format_args!("{RED}{}{RED:#}  {why}", job.status))?;
     }
     Ok(if job.status == Status::Completed { Answer::Yes } else { Answer::No })
+}
+
+/// The columns as they are, and whether the wait ran out.
+fn waited(job: &Job, timed_out: bool) -> Value {
+    json!({
+        "id": job.id,
+        "status": job.status,
+        "result": job.result,
+        "last_error": job.last_error,
+        "timed_out": timed_out,
+    })
 }
 
 pub(super) fn read_input(file: &str) -> Result<String> {

@@ -39,8 +39,8 @@ pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome
         if !args.follow {
             return Ok(Answer::Yes);
         }
-        out.flush()?;
-        std::thread::sleep(PAUSE);
+        queue.still_there()?;
+        out.pause(PAUSE)?;
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::HandlersArgs;
 use super::locate::Place;
-use super::output::{Cell, DIM, GREEN, Output, RED, YELLOW, span};
+use super::output::{Cell, DIM, GREEN, Output, RED, YELLOW, span, while_paused};
 use super::{Answer, Outcome};
 
 #[derive(Serialize)]
@@ -42,16 +42,16 @@ pub(super) fn run(args: &HandlersArgs, place: &Place, out: &mut Output) -> Outco
         return Ok(Answer::Yes);
     }
     let rows: Vec<Vec<Cell>> = listed.iter().map(row).collect();
-    out.table(&["TYPE", "RUN BY", "TIMEOUT", "TRIES", "AT ONCE", "SCHEMA"], &rows)?;
+    out.table(&[("TYPE", 0), ("RUN BY", 1), ("TIMEOUT", 2), ("TRIES", 3), ("AT ONCE", 4), ("SCHEMA", 5)], &rows)?;
     for one in &listed {
         if let Some(problem) = &one.problem {
             out.line(format_args!("{RED}{}{RED:#}: {}", printable(&one.job_type), printable(problem)))?;
         }
         if let Some(until) = &one.paused_until {
             let name = printable(&one.job_type);
-            out.line(format_args!(
-                "{YELLOW}{name}{YELLOW:#} is paused until {until}; `jobq handlers --resume {name}` ends it"
-            ))?;
+            let paused = while_paused(until);
+            let text = format!("{YELLOW}{name}{YELLOW:#} is {paused}; `jobq handlers --resume {name}` ends it");
+            out.behind("", 0, &text)?;
         }
     }
     let folder = place.programs()?.folder().display().to_string();
@@ -72,7 +72,26 @@ fn resume(job_type: &str, place: &Place, out: &mut Output) -> Outcome {
     Ok(if resumed { Answer::Yes } else { Answer::No })
 }
 
+/// What is there for a type and cannot be used, a sentence each.
+pub(super) fn problems(place: &Place) -> jobq::Result<Vec<String>> {
+    let told = |one: Listed| one.problem.map(|problem| format!("the handler of `{}`: {problem}", one.job_type));
+    Ok(known(place)?.into_iter().filter_map(told).collect())
+}
+
+/// With pauses, in order of names.
 fn list(place: &Place) -> jobq::Result<Vec<Listed>> {
+    let mut listed = known(place)?;
+    for paused in place.open_as_it_is()?.stats()?.paused {
+        if let Some(one) = listed.iter_mut().find(|one| one.job_type == paused.job_type) {
+            one.paused_until = Some(paused.until);
+        }
+    }
+    listed.sort_by(|a, b| a.job_type.cmp(&b.job_type));
+    Ok(listed)
+}
+
+/// What is known without a look at the database.
+fn known(place: &Place) -> jobq::Result<Vec<Listed>> {
     let limits = place.config.limits();
     let (builtin, types) = (Registry::builtin(), place.types()?);
     let can_run = builtin.names();
@@ -103,12 +122,6 @@ fn list(place: &Place) -> jobq::Result<Vec<Listed>> {
             None => listed.push(of_program(program, &limits)),
         }
     }
-    for paused in place.open_as_it_is()?.stats()?.paused {
-        if let Some(one) = listed.iter_mut().find(|one| one.job_type == paused.job_type) {
-            one.paused_until = Some(paused.until);
-        }
-    }
-    listed.sort_by(|a, b| a.job_type.cmp(&b.job_type));
     Ok(listed)
 }
 

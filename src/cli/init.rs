@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use jobq::doctor::Doctor;
 use jobq::{Error, ErrorKind, QueueOptions, Result};
 use serde_json::json;
 
@@ -21,36 +22,70 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     // What was typed counts before what stands in the environment.
     let own = match (&args.dir, &global.root) {
         (None, None) => global.db.clone().or_else(locate::from_environment),
-        _ => None,
+        _ => global.db.clone(),
     };
     let root = args.dir.as_deref().or(global.root.as_deref()).unwrap_or(Path::new("."));
     let db = own.clone().unwrap_or_else(|| locate::in_folder(root));
-    let fresh = !db.exists();
-    let options = QueueOptions::at(&db).create(true);
-    let queue = if fresh { options.open()? } else { options.busy_timeout(Config::beside(&db)?.busy_timeout).open()? };
-    drop(queue);
+    locate::refuse_folder(&db, if global.db.is_some() { "--db" } else { "JOBQ_DB" })?;
+    let before = Before::of(&db)?;
+    let options = QueueOptions::at(&db).create(true).busy_timeout(Config::beside(&db)?.busy_timeout);
+    drop(match &global.root {
+        Some(root) => options.root(root).open()?,
+        None => options.open()?,
+    });
     // Beside a database of the application's own, jobq leaves no files.
     if own.is_none() {
         write_if_missing(&db.with_file_name("config.toml"), config::TEMPLATE)?;
         write_if_missing(&db.with_file_name(".gitignore"), GITIGNORE)?;
     }
     if out.json {
-        out.json(&json!({ "db": db.to_string_lossy(), "created": fresh }))?;
-    } else if fresh {
-        out.line(format_args!("made {}", db.strip_prefix(".").unwrap_or(&db).display()))?;
+        out.json(&json!({ "db": db.to_string_lossy(), "created": before != Before::Queue }))?;
+    } else if before != Before::Queue {
+        let shown = db.strip_prefix(".").unwrap_or(&db).display();
+        match before {
+            Before::Nothing => out.line(format_args!("made {shown}"))?,
+            _ => out.line(format_args!("added jobq's tables to {shown}"))?,
+        }
         // Where the queue is not found by itself, the next command has to be in its folder, or name it.
         let go = match (args.dir.as_deref().or(global.root.as_deref()), &own) {
-            (Some(folder), _) if folder != Path::new(".") => format!("cd {} && jobq", locate::quoted(folder)),
             (_, Some(db)) if global.db.is_some() => format!("jobq --db {}", locate::quoted(db)),
+            // The variable would count before the folder.
+            (Some(folder), _) if locate::from_environment().is_some() => {
+                format!("jobq --root {}", locate::quoted(folder))
+            }
+            (Some(folder), _) if folder != Path::new(".") => format!("cd {} && jobq", locate::quoted(folder)),
             _ => "jobq".to_owned(),
         };
         out.hint(format_args!(
-            "queue a job with: {go} enqueue create_file '{{\"path\":\"hello.txt\",\"content\":\"hi\"}}'"
+            "queue a job with `{go} enqueue create_file '{{\"path\":\"hello.txt\",\"content\":\"hi\"}}'`"
         ))?;
     } else {
         out.line(format_args!("{} is there already", db.strip_prefix(".").unwrap_or(&db).display()))?;
     }
     Ok(Answer::Yes)
+}
+
+/// What there was.
+#[derive(PartialEq)]
+enum Before {
+    Nothing,
+    /// The application's own.
+    Database,
+    Queue,
+}
+
+impl Before {
+    fn of(db: &Path) -> Result<Self> {
+        let found = match db.metadata() {
+            Ok(found) => found,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(e) => return Err(Error::new(ErrorKind::Io, format!("cannot look at {}: {e}", db.display()))),
+        };
+        if !found.is_file() {
+            return Err(Error::invalid("db", format_args!("{} is not a file", db.display())));
+        }
+        Ok(if Doctor::at(db).has_tables()? { Self::Queue } else { Self::Database })
+    }
 }
 
 fn write_if_missing(path: &Path, content: &str) -> Result<()> {

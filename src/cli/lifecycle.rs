@@ -5,12 +5,14 @@ mod lines;
 mod words;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use jobq::WorkerEvent;
 use jobq::worker::AttemptEnd;
 
 use self::lines::Lines;
+use super::output::terminal_width;
 use super::progress::target;
 
 pub(crate) struct Lifecycle {
@@ -18,6 +20,7 @@ pub(crate) struct Lifecycle {
     quiet: bool,
     bar: bool,
     lines: Arc<Lines>,
+    cancelled: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -37,10 +40,15 @@ impl Lifecycle {
         std::thread::spawn(move || ours.write(bar.as_ref()));
         let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
         let reader = if people { Reader::Person { colours } } else { Reader::Program };
-        Self { reader, quiet, bar: has_bar, lines }
+        Self { reader, quiet, bar: has_bar, lines, cancelled: AtomicU64::new(0) }
     }
 
     pub(crate) fn print(&self, event: &WorkerEvent) {
+        if let WorkerEvent::Attempt(attempt) = event
+            && attempt.outcome == AttemptEnd::Cancelled
+        {
+            self.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
         if self.bar
             && let WorkerEvent::Attempt(attempt) = event
         {
@@ -55,14 +63,19 @@ impl Lifecycle {
         }
         let line = match self.reader {
             Reader::Program => words::for_programs(event),
-            Reader::Person { colours: true } => words::for_people(event),
+            Reader::Person { colours: true } => words::for_people(event, terminal_width()),
             Reader::Person { colours: false } => {
-                words::for_people(event).map(|line| anstream::adapter::strip_str(&line).to_string())
+                words::for_people(event, terminal_width()).map(|line| anstream::adapter::strip_str(&line).to_string())
             }
         };
         if let Some(line) = line {
             self.lines.add(&line);
         }
+    }
+
+    /// Jobs that were cancelled while they ran; the worker's own sums have them among others.
+    pub(crate) fn cancelled(&self) -> u64 {
+        self.cancelled.load(Ordering::Relaxed)
     }
 
     /// Writes what is left.

@@ -90,14 +90,14 @@ pub(crate) fn database_and_how(global: &Global) -> Result<(PathBuf, How)> {
     if db.is_file() {
         return Ok((db, how));
     }
+    refuse_folder(&db, how.1.unwrap_or("--db"))?;
     // As it was typed, so that the next command can be, too.
-    let like = match (&global.db, &global.root) {
-        (Some(db), _) if db.is_dir() => return Err(is_folder(db)),
-        (Some(db), _) => format!(" --db {}", quoted(db)),
-        (None, Some(root)) => format!(" --root {}", quoted(root)),
-        (None, None) => String::new(),
+    let (place, like) = match (&global.db, &global.root) {
+        (Some(db), _) => (db.display().to_string(), format!(" --db {}", quoted(db))),
+        (None, Some(root)) => (db.display().to_string(), format!(" --root {}", quoted(root))),
+        (None, None) => (format!("{} (as JOBQ_DB says)", db.display()), String::new()),
     };
-    Err(none_at(&db.display().to_string(), &like))
+    Err(none_at(&place, &like))
 }
 
 /// `JOBQ_DB`; an empty one is as good as none.
@@ -119,19 +119,46 @@ pub(crate) fn in_folder(root: &Path) -> PathBuf {
 fn search_upwards() -> Result<PathBuf> {
     let here = std::env::current_dir()
         .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell the current folder: {e}")))?;
-    here.ancestors()
-        .map(in_folder)
-        .find(|db| db.is_file())
-        .ok_or_else(|| none_at(&format!("{} or its parent folders", here.display()), ""))
+    for folder in here.ancestors() {
+        let db = in_folder(folder);
+        match db.metadata() {
+            Ok(found) if found.is_file() => return Ok(db),
+            // Somebody's queue, which is not to be mistaken for one farther up.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && folder.join(".jobq").exists() => {
+                return Err(Error::new(ErrorKind::Io, format!("cannot look at {}: {e}", db.display())));
+            }
+            _ if db.symlink_metadata().is_ok() => {
+                let text = format!("{} is not a file, or a link to none", db.display());
+                return Err(Error::new(ErrorKind::NoDatabase, format!("{text}; put it right, or remove it")));
+            }
+            _ if db.with_file_name("config.toml").exists() => {
+                let place = folder.join(".jobq");
+                let text = format!("{} has settings and no database", place.display());
+                let next = format!("`jobq init --root {}` makes one", quoted(folder));
+                return Err(Error::new(ErrorKind::NoDatabase, format!("{text}; {next}")));
+            }
+            _ => {}
+        }
+    }
+    Err(none_at(&format!("{} or its parent folders", here.display()), ""))
 }
 
 fn none_at(place: &str, like: &str) -> Error {
     Error::new(ErrorKind::NoDatabase, format!("no jobq database at {place}; `jobq init{like}` makes one"))
 }
 
-fn is_folder(db: &Path) -> Error {
-    let text = "is a folder, and --db is for the file of a database; for the queue in a folder there is";
-    Error::new(ErrorKind::NoDatabase, format!("{0} {text} --root {0}", db.display()))
+/// `by` is what has named it.
+pub(crate) fn refuse_folder(db: &Path, by: &str) -> Result<()> {
+    if !db.is_dir() {
+        return Ok(());
+    }
+    let root = match db.parent() {
+        Some(root) if db.file_name() == Some(".jobq".as_ref()) && root.as_os_str().is_empty() => Path::new("."),
+        Some(root) if db.file_name() == Some(".jobq".as_ref()) => root,
+        _ => db,
+    };
+    let text = format!("is a folder, and {by} is for the file of a database; for the queue in a folder there is");
+    Err(Error::new(ErrorKind::NoDatabase, format!("{} {text} `--root {}`", db.display(), quoted(root))))
 }
 
 /// The time now, for "how long ago".

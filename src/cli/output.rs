@@ -2,14 +2,19 @@
 //! JSON lines.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use jobq::Status;
-use jobq::clock::Millis;
+use jobq::clock::{Millis, millis};
+use jobq::store::Stuck;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Serialize;
 
-pub(crate) use super::table::Cell;
+use super::locate::now;
+pub(crate) use super::table::{Cell, Head};
 use super::{table, text};
 
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
@@ -52,7 +57,7 @@ impl Output {
             return Ok(());
         }
         self.flush()?;
-        writeln!(anstream::stderr(), "{text}")
+        tell(text)
     }
 
     /// Nothing is refused for it, but somebody should look. For scripts, too: it is beside the results.
@@ -74,9 +79,24 @@ impl Output {
         self.stream.flush()
     }
 
+    /// Lets time go by with everything written; an error as soon as nobody reads it any more,
+    /// which is otherwise found out only when there is more to write.
+    pub(crate) fn pause(&mut self, time: Duration) -> io::Result<()> {
+        self.flush()?;
+        let stdout = io::stdout();
+        // Nothing is asked for: an end of the other side is told anyway.
+        let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+        let time = Timespec::try_from(time).map_err(io::Error::other)?;
+        match poll(&mut ends, Some(&time)) {
+            Ok(0) | Err(Errno::INTR) => Ok(()),
+            Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// Columns as wide as their content, numbers at the right of theirs, in what
     /// width the terminal has.
-    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
+    pub(crate) fn table(&mut self, head: &[Head], rows: &[Vec<Cell>]) -> io::Result<()> {
         table::write(&mut self.stream, head, rows, terminal_width())
     }
 
@@ -86,14 +106,19 @@ impl Output {
         write!(self.stream, "{start}")?;
         let Some(columns) = terminal_width() else { return writeln!(self.stream, "{text}") };
         let room = columns.saturating_sub(indent);
-        let below = room < HARDLY && text::width(text) > room;
+        let below = indent > BELOW && room < HARDLY && text::width(text) > room;
         let indent = if below { BELOW } else { indent };
-        let lines = text::wrap(text, columns.saturating_sub(indent)).join(&format!("\n{:indent$}", ""));
+        let lines = below_each_other(text, indent, columns);
         if below {
             write!(self.stream, "\n{:indent$}", "")?;
         }
         writeln!(self.stream, "{lines}")
     }
+}
+
+/// Lines that begin in this column.
+pub(crate) fn below_each_other(text: &str, indent: usize, columns: usize) -> String {
+    text::wrap(text, columns.saturating_sub(indent)).join(&format!("\n{:indent$}", ""))
 }
 
 pub(crate) const fn status_style(status: Status) -> Style {
@@ -133,6 +158,23 @@ pub(crate) fn until(millis: Millis) -> String {
     exact(Duration::from_millis(millis.div_ceil(unit) * unit))
 }
 
+/// When a job gave its last sign of life; people are told how long ago that is.
+pub(crate) fn heard(stuck: &Stuck) -> String {
+    let Some(last) = &stuck.last_sign_of_life else { return "never".to_owned() };
+    match humantime::parse_rfc3339(last) {
+        Ok(then) if for_people() => format!("{} ago", ago(now(), millis(then))),
+        _ => last.clone(),
+    }
+}
+
+/// That a type is paused, and until when; people are told how long that will be.
+pub(crate) fn while_paused(end: &str) -> String {
+    match humantime::parse_rfc3339(end) {
+        Ok(then) if for_people() => format!("paused for another {}", until(millis(then).saturating_sub(now()))),
+        _ => format!("paused until {end}"),
+    }
+}
+
 /// A time to the millisecond, as it is typed: `1h 30m`.
 pub(crate) fn exact(time: Duration) -> String {
     let mut left = time.as_millis();
@@ -156,11 +198,21 @@ pub(crate) fn for_people() -> bool {
     io::stdout().is_terminal()
 }
 
+/// To standard error; on a terminal lines are broken between words.
+pub(crate) fn tell(text: impl std::fmt::Display) -> io::Result<()> {
+    let text = text.to_string();
+    let text = width_of(&io::stderr()).map_or(text.clone(), |columns| text::wrap(&text, columns).join("\n"));
+    writeln!(anstream::stderr(), "{text}")
+}
+
 pub(crate) fn terminal_width() -> Option<usize> {
-    if !for_people() {
-        return None;
-    }
-    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+    width_of(&io::stdout())
+}
+
+/// None if it is no terminal, or one that does not tell.
+fn width_of(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| terminal_size::terminal_size_of(stream.as_fd())).flatten();
+    size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
 }
 
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
     }
     if args.requeue && !found.is_empty() {
         requeue(&queue, &found, args.yes, out)?;
+    } else if sums.findings > 0 && !args.remote {
+        out.hint("`jobq reconcile --requeue` repairs; `jobq blame PATH` tells which jobs had it")?;
     }
     if out.json {
         summary(&sums, out)?;

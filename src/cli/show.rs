@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::args::ShowArgs;
 use super::events::event_line;
+use super::gone::Gone;
 use super::locate::{Place, now};
 use super::output::{BOLD, DIM, Output, ago, exact, span, status_style};
 use super::{Answer, Outcome};
@@ -27,7 +28,8 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     let style = status_style(job.status);
     let (id, job_type) = (printable(&job.id), printable(&job.job_type));
     out.line(format_args!("{BOLD}{id}{BOLD:#}  {job_type}  {style}{}{style:#}", job.status))?;
-    print_columns(&job, out)?;
+    let gone = Gone::among(std::slice::from_ref(&job), &queue)?;
+    print_columns(&job, &gone, out)?;
     out.line(format_args!("{DIM}events{DIM:#}"))?;
     for event in &events {
         out.behind("  ", 2, &event_line(event, None))?;
@@ -35,15 +37,16 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn print_columns(job: &Job, out: &mut Output) -> std::io::Result<()> {
-    for (name, text) in columns(job)? {
+fn print_columns(job: &Job, gone: &Gone, out: &mut Output) -> std::io::Result<()> {
+    for (name, text) in columns(job, gone)? {
         out.behind(format_args!("  {DIM}{name:<16}{DIM:#} "), 19, &text)?;
     }
     Ok(())
 }
 
-/// Columns that say something; the id, type and status stand above.
-pub(super) fn columns(job: &Job) -> serde_json::Result<Vec<(&'static str, String)>> {
+/// Columns that say something, after what nobody has written into one; the id, type and
+/// status stand above.
+pub(super) fn columns(job: &Job, gone: &Gone) -> serde_json::Result<Vec<(&'static str, String)>> {
     let text = serde_json::to_string(job)?;
     let columns: BTreeMap<String, &RawValue> = serde_json::from_str(&text)?;
     let order = [
@@ -76,7 +79,7 @@ pub(super) fn columns(job: &Job) -> serde_json::Result<Vec<(&'static str, String
         "seq",
         "payload_hash",
     ];
-    let mut said = Vec::new();
+    let mut said: Vec<_> = gone.why(job).map(|why| ("stuck", why.to_owned())).into_iter().collect();
     for name in order {
         let text = match columns.get(name).map(|raw| raw.get()) {
             None | Some("null" | "false") => continue,

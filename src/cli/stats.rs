@@ -3,9 +3,10 @@
 use anstyle::Style;
 use jobq::{Gate, Stats, printable};
 
+use super::gone::Gone;
 use super::ids::Ids;
 use super::locate::Place;
-use super::output::{BOLD, Cell, DIM, Output, RED, span, status_style};
+use super::output::{BOLD, Cell, DIM, Head, Output, RED, heard, span, status_style, while_paused};
 use super::{Answer, Outcome};
 
 pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
@@ -14,12 +15,12 @@ pub(super) fn run(place: &Place, out: &mut Output) -> Outcome {
     if out.json {
         out.json(&stats)?;
     } else {
-        print(&stats, &mut Ids::new(&queue), out)?;
+        print(&stats, &Gone::from(&queue)?, &mut Ids::new(&queue), out)?;
     }
     Ok(Answer::Yes)
 }
 
-fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
+fn print(stats: &Stats, gone: &Gone, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     question("What work is outstanding right now?", "Nothing.", stats.outstanding.is_empty(), out)?;
     let rows = stats.outstanding.iter().map(|o| {
         vec![
@@ -31,14 +32,15 @@ fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<
             Cell::whole(ids.short(&o.oldest_id), DIM),
         ]
     });
-    table(&["  TYPE", "STATUS", "GATE", "JOBS", "AGE", "OLDEST"], rows, out)?;
+    table(&[("  TYPE", 0), ("STATUS", 1), ("GATE", 3), ("JOBS", 0), ("AGE", 2), ("OLDEST", 4)], rows, out)?;
     for paused in &stats.paused {
-        out.line(format_args!(
-            "  {RED}{}{RED:#} is paused until {} ({})",
+        let text = format!(
+            "{RED}{}{RED:#} is {} ({})",
             printable(&paused.job_type),
-            paused.until,
+            while_paused(&paused.until),
             printable(paused.reason.as_deref().unwrap_or("for no reason that is known"))
-        ))?;
+        );
+        out.behind("  ", 2, &text)?;
     }
     question("What failed and why?", "Nothing.", stats.failed.is_empty(), out)?;
     let rows = stats.failed.iter().map(|f| {
@@ -46,19 +48,19 @@ fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<
             Cell::plain(&f.job_type),
             Cell::number(counted(f.jobs, f.at_least), RED),
             Cell::whole(ids.short(&f.newest), DIM),
-            Cell::plain(f.last_error.as_deref().unwrap_or_default()),
+            Cell::note(f.last_error.as_deref().unwrap_or_default(), Style::new()),
         ]
     });
-    table(&["  TYPE", "JOBS", "NEWEST", "ERROR"], rows, out)?;
+    table(&[("  TYPE", 0), ("JOBS", 2), ("NEWEST", 0), ("ERROR", 1)], rows, out)?;
     question("Is anything stuck?", "No.", stats.stuck.is_empty() && stats.blocked.is_empty(), out)?;
-    stuck(stats, ids, out)?;
+    stuck(stats, gone, ids, out)?;
     question("How long do jobs take?", "None has completed.", stats.durations.is_empty(), out)?;
     let rows = stats.durations.iter().map(|d| {
         let mut row = vec![Cell::plain(&d.job_type), number(d.jobs)];
         row.extend([d.min_ms, d.avg_ms, d.p50_ms, d.p95_ms, d.max_ms].map(time));
         row
     });
-    table(&["  TYPE", "NEWEST", "MIN", "MEAN", "P50", "P95", "MAX"], rows, out)?;
+    table(&[("  TYPE", 0), ("NEWEST", 6), ("MIN", 5), ("MEAN", 4), ("P50", 1), ("P95", 2), ("MAX", 3)], rows, out)?;
     if !stats.latencies.is_empty() {
         out.line(format_args!("{BOLD}How long do they wait before they run?{BOLD:#}"))?;
     }
@@ -67,7 +69,7 @@ fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<
         row.extend([l.p50_ms, l.p95_ms, l.max_ms].map(time));
         row
     });
-    table(&["  TYPE", "NEWEST", "P50", "P95", "MAX"], rows, out)?;
+    table(&[("  TYPE", 0), ("NEWEST", 4), ("P50", 1), ("P95", 2), ("MAX", 3)], rows, out)?;
     question("Are there duplicate jobs?", "No.", stats.duplicates == 0, out)?;
     if stats.duplicates > 0 {
         out.line(format_args!("  {RED}{}{RED:#} keys have more than one unfinished job", stats.duplicates))?;
@@ -77,7 +79,7 @@ fn print(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<
         let end = Cell::whole(group.status.as_str(), status_style(group.status));
         vec![Cell::plain(&group.job_type), number(counted(group.jobs, group.at_least)), end]
     });
-    table(&["  TYPE", "JOBS", "STATUS"], rows, out)?;
+    table(&[("  TYPE", 0), ("JOBS", 1), ("STATUS", 0)], rows, out)?;
     costs(stats, out)
 }
 
@@ -92,28 +94,33 @@ fn costs(stats: &Stats, out: &mut Output) -> std::io::Result<()> {
         let usd = number(format_args!("{:.4}{more}", cost.total_cost_usd));
         vec![Cell::plain(&cost.job_type), number(counted(cost.jobs, cost.at_least)), usd]
     });
-    table(&["  TYPE", "JOBS", "USD"], rows, out)
+    table(&[("  TYPE", 0), ("JOBS", 1), ("USD", 0)], rows, out)
 }
 
-fn stuck(stats: &Stats, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
+fn stuck(stats: &Stats, gone: &Gone, ids: &mut Ids<'_>, out: &mut Output) -> std::io::Result<()> {
     for blocked in &stats.blocked {
         let (jobs, id) = (blocked.jobs, printable(&ids.short(&blocked.id)));
         let wait = if jobs == 1 { "job waits" } else { "jobs wait" };
-        out.line(format_args!(
-            "  {RED}{jobs}{RED:#} {wait} on {} {id}, which failed ({}); `jobq retry {id}` or `jobq cancel {id}`",
+        let text = format!(
+            "{RED}{jobs}{RED:#} {wait} on {} {id}, which failed ({}); `jobq retry {id}` or `jobq cancel {id}`",
             printable(&blocked.job_type),
             printable(blocked.last_error.as_deref().unwrap_or_default())
-        ))?;
+        );
+        out.behind("  ", 2, &text)?;
     }
     for stuck in &stats.stuck {
-        let (by, last) = (stuck.locked_by.as_deref().unwrap_or("nobody"), stuck.last_sign_of_life.as_deref());
-        out.line(format_args!(
-            "  {} {} held by {}, last heard of {}",
+        let so = if gone.has(stuck) {
+            "which is gone; `jobq reclaim`, or any worker, takes it back".to_owned()
+        } else {
+            format!("last heard of {}; see `jobq doctor`", heard(stuck))
+        };
+        let text = format!(
+            "{RED}{}{RED:#} {} held by {}, {so}",
             printable(&ids.short(&stuck.id)),
             printable(&stuck.job_type),
-            printable(by),
-            last.unwrap_or("never")
-        ))?;
+            printable(stuck.locked_by.as_deref().unwrap_or("nobody"))
+        );
+        out.behind("  ", 2, &text)?;
     }
     Ok(())
 }
@@ -125,7 +132,7 @@ fn question(text: &str, answer: &str, nothing: bool, out: &mut Output) -> std::i
 }
 
 /// Nothing at all when there are no rows.
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<Cell>>, out: &mut Output) -> std::io::Result<()> {
+fn table(head: &[Head], rows: impl Iterator<Item = Vec<Cell>>, out: &mut Output) -> std::io::Result<()> {
     let indent = |mut row: Vec<Cell>| {
         row[0] = row[0].indented();
         row

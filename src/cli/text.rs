@@ -18,12 +18,22 @@ pub(crate) fn shorten(text: &str, room: usize) -> String {
     short
 }
 
-/// In lines of this width; words that are longer stay whole, so that they can be copied.
+/// The same, but a command of ours that would be cut off comes first.
+pub(crate) fn command_first(text: &str, room: usize) -> String {
+    let short = shorten(text, room);
+    let command = text.split_once("`jobq ").and_then(|(_, rest)| rest.split_once('`')).map(|(verb, _)| verb);
+    match command.map(|verb| format!("`jobq {verb}`")) {
+        Some(command) if !short.contains(&command) => shorten(&format!("{command}: {text}"), room),
+        _ => short,
+    }
+}
+
+/// In lines of this width; words that are longer stay whole, so that they can be copied, and so do commands.
 /// Colours take no room.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let width = |text: &str| width(&anstream::adapter::strip_str(text).to_string());
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    for word in words(text) {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
             Some(line) if width(line) + 1 + width(word) <= room => {
@@ -34,6 +44,36 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// What is between spaces. A command between backquotes is one word, if the quote is closed.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut left = Some(text);
+    std::iter::from_fn(move || {
+        let text = left?;
+        let mut end = 0;
+        loop {
+            let (space, quote) = (text[end..].find(' '), text[end..].find('`'));
+            let closing = match (space, quote) {
+                (Some(space), Some(quote)) if quote < space => {
+                    text[end + quote + 1..].find('`').map(|at| quote + 1 + at)
+                }
+                _ => None,
+            };
+            match (closing, space) {
+                (Some(closing), _) => end += closing + 1,
+                (None, Some(space)) => {
+                    let (word, rest) = text.split_at(end + space);
+                    left = Some(&rest[1..]);
+                    return Some(word);
+                }
+                (None, None) => {
+                    left = None;
+                    return Some(text);
+                }
+            }
+        }
+    })
 }
 
 /// For a screen, which shows nothing beyond its edge: in lines of at most this width,
@@ -81,11 +121,31 @@ mod tests {
     }
 
     #[test]
+    fn what_to_do_is_the_last_to_be_cut_off() {
+        let text = "it is gone: `jobq reclaim`, or so";
+        assert_eq!(command_first(text, 33), text);
+        assert_eq!(command_first(text, 27), "it is gone: `jobq reclaim`…");
+        assert_eq!(command_first(text, 26), "`jobq reclaim`: it is gon…");
+        assert_eq!(command_first(text, 10), "`jobq rec…");
+        assert_eq!(command_first("`ls` is no command of ours", 10), "`ls` is n…");
+        assert_eq!(command_first("not `jobq closed", 10), "not `jobq…");
+    }
+
+    #[test]
     fn a_long_text_goes_on_in_the_next_line() {
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
         assert_eq!(wrap("incomprehensible is long", 8), ["incomprehensible", "is long"]);
         assert_eq!(wrap("", 8), [""]);
+        assert_eq!(wrap("a  b", 8), ["a  b"], "spaces stay");
         assert_eq!(wrap("\u{1b}[31mone\u{1b}[0m two three", 8), ["\u{1b}[31mone\u{1b}[0m two", "three"]);
+    }
+
+    #[test]
+    fn a_command_stays_whole() {
+        assert_eq!(wrap("try `jobq list`; or not", 8), ["try", "`jobq list`;", "or not"]);
+        assert_eq!(wrap("(`a b` and `c d`) e", 4), ["(`a b`", "and", "`c d`)", "e"]);
+        assert_eq!(wrap("`a b``c d` e", 4), ["`a b``c d`", "e"]);
+        assert_eq!(wrap("it`s one two three", 8), ["it`s one", "two", "three"], "one that is not closed is none");
     }
 
     #[test]

@@ -5,21 +5,22 @@
 mod looker;
 mod model;
 mod page;
+mod signals;
 mod snapshot;
 mod style;
 mod terminal;
 mod view;
 
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use jobq::{Error, ErrorKind, printable};
+use jobq::{Error, ErrorKind};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
-use self::looker::Looker;
+use self::looker::{Looker, root_of};
 use self::model::{Happened, Model, Request, Todo};
 use self::terminal::Screen;
 use super::args::{Global, TopArgs};
@@ -37,12 +38,14 @@ pub(super) fn run(args: &TopArgs, global: &Global) -> Outcome {
     let place = Place::find(global)?;
     // Now, so that what is wrong with it is an error like that of any command.
     let queue = place.open_as_it_is()?;
-    let root = printable(&queue.root().to_string_lossy());
+    let root = root_of(&queue);
     let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
 
     let (tell, happened) = sync_channel(UNHEARD);
-    end_by_signals(tell.clone())?;
-    let screen = Screen::enter().map_err(no_terminal)?;
+    let no_signals = |e: io::Error| Error::new(ErrorKind::Internal, format!("cannot listen for signals: {e}"));
+    let given_back = Arc::new(AtomicBool::new(true));
+    signals::hear(tell.clone(), &given_back).map_err(no_signals)?;
+    let screen = Screen::enter(given_back).map_err(no_terminal)?;
     read_keys(tell.clone());
     let (ask, requests) = channel();
     let looker = Looker { place, queue: Some(queue), every: args.interval, inspected: None, known: Known::default() };
@@ -50,8 +53,11 @@ pub(super) fn run(args: &TopArgs, global: &Global) -> Outcome {
         let gone = Gone(tell);
         looker.run(&requests, &gone.0);
     });
-    let size = ratatui::crossterm::terminal::size().unwrap_or((80, 24));
-    show(Model::new(root, colours, size), screen, &happened, &ask)
+    show(Model::new(root, colours, size()), screen, &happened, &ask)
+}
+
+fn size() -> (u16, u16) {
+    ratatui::crossterm::terminal::size().unwrap_or((80, 24))
 }
 
 /// Whether there is a terminal, and someone who looks at it.
@@ -81,9 +87,27 @@ fn show(mut model: Model, mut screen: Screen, happened: &Receiver<Happened>, ask
         let Ok(next) = happened.recv() else { return Ok(Answer::Yes) };
         // What has come together is drawn together.
         for next in std::iter::once(next).chain(happened.try_iter()) {
-            if let Happened::Broken(why) = next {
-                return Err(Failure::Queue(Error::new(ErrorKind::Internal, why)));
-            }
+            let next = match next {
+                Happened::Broken(why) => return Err(Failure::Queue(Error::new(ErrorKind::Internal, why))),
+                // Who ends a process that is stopped ends it at once, and this would be lost.
+                Happened::AtRest(_) if model.unanswered > 0 => {
+                    let _ = ask.send(Request::Rest);
+                    continue;
+                }
+                Happened::AtRest(_kept) => {
+                    if let Some(whom) = model.stop.take() {
+                        screen.meanwhile(|| signals::stop(whom))?;
+                    }
+                    resized()
+                }
+                // It would be stopped for taking the terminal, with the queue in use.
+                Happened::Continued if terminal::is_in_background() => Happened::ToldToStop,
+                Happened::Continued => {
+                    screen.continued()?;
+                    resized()
+                }
+                next => next,
+            };
             match model.update(next) {
                 None => {}
                 // If nobody hears it, that has been said or will be.
@@ -99,6 +123,12 @@ fn show(mut model: Model, mut screen: Screen, happened: &Receiver<Happened>, ask
     }
 }
 
+/// Whoever was stopped or in the background was not told of it.
+fn resized() -> Happened {
+    let (width, height) = size();
+    Happened::Resized(width, height)
+}
+
 /// What was asked for is not left half-way.
 fn wait_for_answers(mut unanswered: usize, happened: &Receiver<Happened>) {
     let until = Instant::now() + LAST_ANSWER;
@@ -109,23 +139,6 @@ fn wait_for_answers(mut unanswered: usize, happened: &Receiver<Happened>) {
             Err(_) => return,
         }
     }
-}
-
-/// The first signal is an event like any other. One that is not heard (a terminal
-/// that takes nothing blocks who writes to it) ends the process, and so does a second.
-fn end_by_signals(tell: SyncSender<Happened>) -> Result<(), Error> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
-        .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot listen for signals: {e}")))?;
-    std::thread::spawn(move || {
-        let mut told = false;
-        for _ in signals.forever() {
-            if std::mem::replace(&mut told, true) || tell.try_send(Happened::ToldToQuit).is_err() {
-                terminal::restore();
-                std::process::exit(0);
-            }
-        }
-    });
-    Ok(())
 }
 
 /// Reading blocks for as long as nobody types, so it has a thread, which ends with

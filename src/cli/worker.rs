@@ -7,6 +7,7 @@ use jobq::store::Outstanding;
 use jobq::{Error, ErrorKind, Gate, Queue, Shutdown, Supervisor, Worker, WorkerOptions};
 
 use super::args::WorkerArgs;
+use super::handlers;
 use super::lifecycle::Lifecycle;
 use super::locate::Place;
 use super::output::{DIM, Output};
@@ -15,8 +16,11 @@ use super::{Answer, Outcome};
 
 pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &mut Output, quiet: bool) -> Outcome {
     let registry = place.registry()?;
+    // The worker sees to the dead by itself. What it is to go by holds from its start, and not from its first job.
     let queue = Arc::new(place.open_as_it_is()?);
+    queue.store().record_root()?;
     out.warnings(&place.slips()?)?;
+    out.warnings(&handlers::problems(place)?)?;
     let options = WorkerOptions { supervisor: Some(supervisor), ..place.config.worker_options(args) };
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = if args.drain && people && progress::is_wanted(out) {
@@ -35,9 +39,13 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
     lifecycle.finish();
     let summary = summary?;
     if people && !quiet {
+        let cancelled = match lifecycle.cancelled() {
+            0 => String::new(),
+            jobs => format!(", {jobs} cancelled"),
+        };
         let _ = writeln!(
             anstream::stderr(),
-            "{DIM}{} completed, {} failed, {} to be repeated{DIM:#}",
+            "{DIM}{} completed, {} failed, {} to be repeated{cancelled}{DIM:#}",
             summary.completed,
             summary.failed,
             summary.rescheduled

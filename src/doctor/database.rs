@@ -69,15 +69,26 @@ pub(super) fn unreadable(places: &Places, error: &Error) -> Check {
 
 fn readable(health: &Health, places: &Places) -> Result<Check> {
     let shown = places.db.display();
-    Ok(if health.is_read_only()? {
+    Ok(if !health.is_read_only()? {
+        Check::ok("database", format_args!("{shown} can be read and written"))
+    } else if is_on_read_only_filesystem(places) {
         Check::warn(
             "database",
-            format_args!("{shown} can be read, but not written"),
-            "check its permissions and how its filesystem is mounted",
+            format_args!("{shown} can be read, but not written: its filesystem is mounted read-only"),
+            "that is enough to look; to queue and run jobs it has to be mounted read-write",
         )
     } else {
-        Check::ok("database", format_args!("{shown} can be read and written"))
+        Check::bad(
+            "database",
+            format_args!("{shown} can be read, but not written: nothing can be queued or run"),
+            "check its permissions and those of its folder",
+        )
     })
+}
+
+/// Somebody's choice, and nobody's mistake.
+fn is_on_read_only_filesystem(places: &Places) -> bool {
+    rustix::fs::statvfs(&places.db).is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 fn schema(version: Option<i64>, places: &Places) -> Check {
@@ -133,8 +144,8 @@ fn pragmas(health: &Health) -> Result<Check> {
     }
     Ok(Check::warn(
         "pragmas",
-        format_args!("journal_mode is {mode}: another program has changed it"),
-        "find the program that does; the next jobq command sets it back to WAL",
+        format_args!("journal_mode is {mode}: another program has changed it, or made this file"),
+        "the next jobq command sets it back to WAL; if that happens again, find the program that changes it",
     ))
 }
 

@@ -123,7 +123,10 @@ impl<H: AsyncHandler> Handler for OnRuntime<H> {
 
 impl<H: AsyncHandler> OnRuntime<H> {
     async fn until_told(&self, ctx: &Context, payload: H::Payload) -> Attempt<H::Payload> {
-        let mut work = pin!(self.handler.run(ctx, payload));
+        let work = self.handler.run(ctx, payload);
+        #[cfg(feature = "testing")]
+        let work = crate::testing::watched(work, &self.runtime);
+        let mut work = pin!(work);
         let is_over = || ctx.stop().is_some() || self.runtime.has_ended();
         let mut told = pin!(ctx.run.until_some(|| is_over().then_some(())));
         poll_fn(|cx| {
@@ -162,6 +165,31 @@ impl Registry {
     /// Keep the runtime until the worker has stopped. If it ends before, what ran goes
     /// back and loses no attempt, and the worker stops with an error that says so: it
     /// finishes what else runs, and claims nothing more of any type.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use jobq::{AsyncHandler, Context, HandlerError, Outcome, QueueOptions, Shutdown, Worker, WorkerOptions};
+    /// # use jobq::{Registry, handlers::{CreateFile, CreatedFile}};
+    /// # struct Patient;
+    /// impl AsyncHandler for Patient {
+    /// #   type Payload = CreateFile;
+    ///     // …
+    ///     async fn run(&self, _: &Context, file: CreateFile) -> Result<Outcome<CreatedFile>, HandlerError> {
+    ///         tokio::task::yield_now().await;
+    ///         Err(HandlerError::permanent(file.path))
+    ///     }
+    /// }
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    /// let registry = Registry::builtin().with_async(Patient, runtime.handle());
+    /// let queue = Arc::new(QueueOptions::in_folder(folder.path()).create(true).types(registry.types()).open()?);
+    /// queue.enqueue(CreateFile::text("a.txt", "a"))?;
+    /// let options = WorkerOptions { drain: true, ..WorkerOptions::default() };
+    /// let worker = Worker::new(queue, registry, options)?;
+    /// assert_eq!(worker.run(&Shutdown::new())?.failed, 1, "the last handler of a type counts");
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     #[must_use]
     pub fn with_async<H: AsyncHandler>(self, handler: H, runtime: &Handle) -> Self {
         let runtime = Runtime::new(runtime);

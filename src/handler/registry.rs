@@ -116,6 +116,13 @@ impl Registry {
         names
     }
 
+    /// These handlers, each with something around it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn each(mut self, around: impl Fn(Arc<dyn AnyHandler>) -> Arc<dyn AnyHandler>) -> Self {
+        self.handlers = self.handlers.into_iter().map(|(name, handler)| (name, around(handler))).collect();
+        self
+    }
+
     #[cfg(feature = "tokio")]
     pub(super) fn on_runtime(mut self, job_type: &str, runtime: Runtime) -> Self {
         self.runtimes.insert(job_type.to_owned(), runtime);

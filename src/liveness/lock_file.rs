@@ -91,9 +91,12 @@ impl OwnerLock {
         Ok(self.file.try_clone().map_err(at)?.into())
     }
 
-    /// Removes the file, when nothing is claimed by this process any more.
+    /// Removes the file, when nothing is claimed by this process any more. It may have been moved away with
+    /// the queue.
     pub(crate) fn remove(&self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
+        if let Err(error) = std::fs::remove_file(&self.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!(path = %self.path.display(), %error, "a lock file could not be removed");
         }
     }
@@ -142,7 +145,8 @@ pub(super) fn judge(path: &Path) -> Result<Verdict> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Verdict::Unknown),
         Err(e) => return Err(at(e)),
     };
-    match file.try_lock() {
+    // Shared, so that two who look at the same moment do not take each other for the owner.
+    match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => return Ok(Verdict::Alive),
         Err(TryLockError::Error(e)) => return Err(at(e)),
         Ok(()) => {}
@@ -222,7 +226,13 @@ mod tests {
         assert_eq!(judge(&path).unwrap(), Verdict::Alive);
         assert_eq!(lock.started().unwrap(), HashSet::from([(7, 1), (11, 4)]));
         drop(lock);
-        assert_eq!(judge(&path).unwrap(), Verdict::Dead(Some(HashSet::from([(7, 1), (11, 4)]))));
+        let other = open(&path).unwrap();
+        other.lock_shared().unwrap();
+        assert_eq!(
+            judge(&path).unwrap(),
+            Verdict::Dead(Some(HashSet::from([(7, 1), (11, 4)]))),
+            "somebody else is looking, too"
+        );
         std::fs::remove_file(&path).unwrap();
         assert_eq!(judge(&path).unwrap(), Verdict::Unknown);
     }

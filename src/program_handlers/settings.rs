@@ -38,7 +38,7 @@ pub struct ProgramSettings {
     /// How many bytes are kept of each of its outputs, the last ones.
     pub keep_output: usize,
     /// How long it has to end when it is asked to, before it is made to.
-    pub grace: Option<Duration>,
+    pub grace: Duration,
 }
 
 impl Default for ProgramSettings {
@@ -50,7 +50,7 @@ impl Default for ProgramSettings {
             pass_env: Vec::new(),
             env: BTreeMap::new(),
             keep_output: crate::programs::KEEP,
-            grace: None,
+            grace: crate::programs::GRACE,
         }
     }
 }
@@ -67,13 +67,11 @@ impl ProgramSettings {
 
     pub(super) fn program(&self, command: &[String]) -> Program {
         let mut words = command.iter();
-        let mut program = Program::new(words.next().cloned().unwrap_or_default())
+        let program = Program::new(words.next().cloned().unwrap_or_default())
             .args(words)
             .pass_env(self.pass_env.iter().cloned())
-            .keep_output(self.keep_output);
-        if let Some(grace) = self.grace {
-            program = program.grace(grace);
-        }
+            .keep_output(self.keep_output)
+            .grace(self.grace);
         self.env.iter().fold(program, |program, (name, value)| program.env(name, value))
     }
 }

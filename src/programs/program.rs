@@ -11,7 +11,7 @@ use super::environment::Environment;
 /// What is kept of what a program prints, unless said otherwise.
 pub(crate) const KEEP: usize = 1 << 20;
 /// What a program has between being asked to end and being made to.
-const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// A program to be run by a handler: see [`Context::run_program`](crate::Context::run_program).
 ///

@@ -33,6 +33,24 @@ impl Default for Callers {
     }
 }
 
+/// What a call may have to wait for.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The disk.
+    Write,
+    /// Anything.
+    Other,
+}
+
+impl Callers {
+    fn of(&self, kind: Kind) -> &Threads {
+        match kind {
+            Kind::Write => &self.writes,
+            Kind::Other => &self.others,
+        }
+    }
+}
+
 impl Queue {
     /// [`enqueue`](Queue::enqueue) that does not block the runtime: durable when the
     /// future is ready with `Ok`.
@@ -45,6 +63,9 @@ impl Queue {
     /// that, the call goes on without it, so the job may be accepted or not, once:
     /// whoever has to know asks again with the same id or key, as after
     /// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown).
+    ///
+    /// With cargo feature `testing`, a paused clock of tokio stands still until the call
+    /// has ended, so that no timeout around it elapses at once. So it is with all calls here.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -64,7 +85,7 @@ impl Queue {
         job: J,
     ) -> impl Future<Output = Result<Enqueued>> + Send + use<J> {
         let job = job.into();
-        Arc::clone(self).by(|callers| &callers.writes, move |queue| queue.enqueue(job))
+        Arc::clone(self).by(Kind::Write, move |queue| queue.enqueue(job))
     }
 
     /// [`commit`](Queue::commit) that does not block the runtime. The closure is
@@ -90,14 +111,15 @@ impl Queue {
         fill: F,
     ) -> impl Future<Output = Result<Accepted>> + Send + use<F> {
         let draft = Draft::filled_by(fill);
-        Arc::clone(self).by(|callers| &callers.writes, move |queue| queue.commit_draft(draft?))
+        Arc::clone(self).by(Kind::Write, move |queue| queue.commit_draft(draft?))
     }
 
     /// Any other call that does not block the runtime. It may take long, as
     /// [`wait`](Queue::wait) does: it keeps a thread for that time, of which there are
     /// 512 for such calls, and holds up neither `enqueue_async` nor `commit_async`. It
     /// may hold up another such call: where hundreds wait for jobs, a handler of those
-    /// jobs should not depend on one.
+    /// jobs should not depend on one. In tests, a paused clock of tokio may leap while
+    /// the call is in [`wait`](Queue::wait), because the job may wait for that.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -116,10 +138,10 @@ impl Queue {
         T: Send + 'static,
         F: FnOnce(&Self) -> Result<T> + Send + 'static,
     {
-        Arc::clone(self).by(|callers| &callers.others, call)
+        Arc::clone(self).by(Kind::Other, call)
     }
 
-    async fn by<T, F>(self: Arc<Self>, which: fn(&Callers) -> &Threads, call: F) -> Result<T>
+    async fn by<T, F>(self: Arc<Self>, kind: Kind, call: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Self) -> Result<T> + Send + 'static,
@@ -137,7 +159,10 @@ impl Queue {
             // Nobody may want it any more.
             let _ = answer.send(called);
         };
-        which(&self.callers).call(Box::new(call)).map_err(|error| {
+        // Until the call has ended or nobody waits for it. Only for tests: it costs a thread of the runtime.
+        #[cfg(feature = "testing")]
+        let (call, _at_work) = crate::testing::at_work(call);
+        self.callers.of(kind).call(Box::new(call)).map_err(|error| {
             let why = format!("cannot start a thread, so nothing was asked of the queue: {error}");
             Error::new(ErrorKind::Io, why)
         })?;

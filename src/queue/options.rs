@@ -69,8 +69,9 @@ impl QueueOptions {
     }
 
     /// The folder jobs may touch, if it is not the one the database is in. The
-    /// first one that is named is put on record with the queue; who opens it
-    /// without naming one gets that, and who names another is refused.
+    /// first one that is named, before there is a job, is put on record with the
+    /// queue; who opens it without naming one gets that, and who names another is
+    /// refused. Who only looks ([`recover`](Self::recover)) puts nothing on record.
     #[must_use]
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
@@ -130,7 +131,12 @@ impl QueueOptions {
             types: types.clone(),
             clock: self.clock.clone(),
         })?;
-        let root = place.root(self.root.as_deref(), &store)?;
+        let (root, name) = place.root(self.root.as_deref(), &store)?;
+        store.goes_by(&name);
+        // Who only looks changes nothing.
+        if self.create || self.recover {
+            store.record_root()?;
+        }
         let Place { db, state, .. } = place;
         let ids = Mutex::new(ulid::Generator::new());
         let (clock, committer) = (self.clock, Mutex::default());

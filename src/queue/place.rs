@@ -27,6 +27,8 @@ impl Place {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
+        refuse_second_root(&folder)?;
+        let folder = by_its_own_name(folder);
         if create {
             std::fs::create_dir_all(&folder)
                 .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
@@ -43,23 +45,22 @@ impl Place {
         self.state.join("handlers")
     }
 
-    /// The folder jobs may touch. One that is named when the queue is opened is
-    /// put on record and holds for all who open it after that: what one process
-    /// has accepted, another may have to apply.
-    pub(super) fn root(&self, named: Option<&Path>, store: &SqliteStore) -> Result<PathBuf> {
-        let on_record = store.root().map(str::to_owned);
+    /// The folder jobs may touch, and its name for the record. What one process has accepted, another may have to
+    /// apply: so the first to change something puts it on record, and it holds for all.
+    pub(super) fn root(&self, named: Option<&Path>, store: &SqliteStore) -> Result<(PathBuf, String)> {
+        let in_home = |root: Option<&str>| root.map_or_else(|| self.home.clone(), |root| self.home.join(root));
         let Some(named) = named else {
-            return Ok(on_record.map_or_else(|| self.home.clone(), |root| self.home.join(root)));
+            return Ok((in_home(store.root()), store.root().unwrap_or_default().to_owned()));
         };
         let named = absolute(named)?;
-        let kept = match on_record {
-            Some(root) => root,
-            None if same_folder(&named, &self.home) => return Ok(named),
-            None => store.record_root(self.shortened(&named)?)?,
-        };
-        let kept = self.home.join(kept);
+        let (on_record, used) = store.root_and_use()?;
+        let kept = in_home(on_record.as_deref());
         if same_folder(&named, &kept) {
-            return Ok(named);
+            return Ok((named, on_record.unwrap_or_default()));
+        }
+        if on_record.is_none() && !used {
+            let name = self.shortened(&named)?.to_owned();
+            return Ok((named, name));
         }
         Err(Error::wrong_state(format!(
             "jobs of this queue touch {}, not {}; leave the root out, or make another queue",
@@ -73,6 +74,32 @@ impl Place {
         let text = root.strip_prefix(&self.home).unwrap_or(root).to_str();
         text.ok_or_else(|| Error::invalid("root", "is not text; give it another name"))
     }
+}
+
+/// One queue has one root. Through a link to its folder it would have another, and what was accepted for the one
+/// would be done in the other.
+fn refuse_second_root(folder: &Path) -> Result<()> {
+    let is_link = std::fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
+    if !is_link || folder.file_name() != Some(".jobq".as_ref()) {
+        return Ok(());
+    }
+    let of_queue = std::fs::canonicalize(folder).ok();
+    let home = of_queue.as_deref().and_then(Path::parent).unwrap_or(Path::new("its folder"));
+    Err(Error::invalid(
+        "db",
+        format_args!(
+            "{} is a link, and a queue has one folder that its jobs may touch; use `--root {}`, or make a queue here",
+            folder.display(),
+            home.display()
+        ),
+    ))
+}
+
+/// What is in `.jobq` is so by whatever link one comes to it: the folder around it is the one its jobs may touch.
+fn by_its_own_name(folder: PathBuf) -> PathBuf {
+    let is_link = std::fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink());
+    let target = if is_link { std::fs::canonicalize(&folder).ok() } else { None };
+    target.filter(|target| target.file_name() == Some(".jobq".as_ref())).unwrap_or(folder)
 }
 
 /// So that the process may change its folder.

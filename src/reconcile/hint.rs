@@ -34,9 +34,11 @@ struct Inbox {
 pub(super) enum Heard {
     /// These places are to be looked at.
     Places,
-    /// It is time to compare everything: by the clock, because hints were lost, or
-    /// because there are more than can be looked at one by one.
+    /// It is time to compare everything: because hints were lost, or because there are
+    /// more than can be looked at one by one.
     Everything,
+    /// The time is over.
+    Nothing,
     /// It is time to end.
     End,
 }
@@ -87,9 +89,15 @@ impl Hints {
             return Heard::End;
         }
         let Inbox { places: heard, lost, .. } = std::mem::take(&mut *inbox);
-        let everything = lost || heard.are_none() || heard.are_many();
+        let (everything, nothing) = (lost || heard.are_many(), heard.are_none());
         places.add_all(heard);
-        if everything || places.are_many() { Heard::Everything } else { Heard::Places }
+        if everything || places.are_many() {
+            Heard::Everything
+        } else if nothing {
+            Heard::Nothing
+        } else {
+            Heard::Places
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {

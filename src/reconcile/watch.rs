@@ -18,6 +18,9 @@ use crate::error::{ErrorKind, Result};
 use crate::queue::Queue;
 use crate::store::{ExpectedQuery, Store as _};
 
+/// How often it is asked whether there is still something to watch: nobody would wait a day to be told.
+const STILL_THERE: Duration = Duration::from_secs(2);
+
 /// What has happened to a path.
 ///
 /// ```
@@ -138,11 +141,13 @@ impl DiskWatch {
         }
         let scan_at = Instant::now() + self.every;
         loop {
-            match self.hints.wait(scan_at, &mut self.places) {
+            match self.hints.wait(scan_at.min(Instant::now() + STILL_THERE), &mut self.places) {
                 Heard::End => return Ok(false),
                 Heard::Everything => return Ok(true),
-                Heard::Places => {}
+                Heard::Places | Heard::Nothing => {}
             }
+            queue.still_there()?;
+            queue.store().expect_root()?;
             if !self.look_at_places(queue, tell)? {
                 return Ok(false);
             }
@@ -171,8 +176,10 @@ impl DiskWatch {
         self.renew(queue)?;
         self.comparison += 1;
         let (options, hints) = (self.options.clone(), Arc::clone(&self.hints));
+        // What hints lead to from now on is looked at in the folder that is compared, or one would contradict the other.
+        let files = Arc::clone(&self.files);
         let mut goes_on = true;
-        queue.reconcile(&options, |difference, _| {
+        queue.reconcile_with(&files, &options, |difference, _| {
             let told = difference.is_none_or(|found| self.now(&found.path, Some(found), tell));
             goes_on = told && !hints.is_stopped();
             goes_on

@@ -342,6 +342,13 @@ pub struct Stuck {
     pub last_sign_of_life: Option<String>,
 }
 
+impl Stuck {
+    pub(crate) fn of(job: Job) -> Self {
+        let last_sign_of_life = job.heartbeat_at.or(job.locked_at).map(rfc3339);
+        Self { id: job.id, job_type: job.job_type, locked_by: job.locked_by, last_sign_of_life }
+    }
+}
+
 /// A failed job that others wait on: nothing happens to them until it is retried
 /// or cancelled.
 #[derive(Clone, Debug, Serialize)]

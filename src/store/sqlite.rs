@@ -3,6 +3,7 @@
 //! ```text
 //! connection  opening, pragmas, SQLite's errors in our words
 //! log_writes  a COMMIT's pages in one call
+//! opened_file whether the path still leads to what was opened
 //! schema      version, creation, migrations
 //! writer      group commit: one transaction, one fsync for all who wait
 //! tx, row     what every verb works with; rows as values
@@ -33,6 +34,7 @@ mod heartbeat;
 mod lease;
 mod limits;
 mod log_writes;
+mod opened_file;
 mod outlook;
 mod owners;
 mod pauses;
@@ -53,7 +55,7 @@ mod tx;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use connection::MOST_LOG;
@@ -62,9 +64,10 @@ pub use plans::hot_statements;
 pub use schema::SCHEMA_VERSION;
 
 use self::connection::Role;
+use self::opened_file::OpenedFile;
 use self::readers::Readers;
 use self::tx::{Context, Tx};
-use self::writer::Writer;
+use self::writer::{Guard, Writer};
 use super::{
     AcceptedPath, Beat, Cancellation, ClaimRequest, ClaimedJob, Commit, Committed, CompletedJob, CompletedQuery,
     Confirmation, EndedAt, EnqueueJob, Enqueued, Event, EventQuery, ExpectedFile, ExpectedPage, ExpectedQuery, Filter,
@@ -109,6 +112,7 @@ impl SqliteOptions {
 /// Jobs in a SQLite database.
 pub struct SqliteStore {
     root: Option<String>,
+    guard: Arc<Guard>,
     // Before the writer: the last connection to close brings the log into the database.
     readers: Arc<Readers>,
     writer: Writer,
@@ -125,29 +129,37 @@ impl SqliteStore {
                 format!("no database at {}; `jobq init` makes one", path.display()),
             ));
         }
+        // So that the process may change its folder.
+        let path = std::path::absolute(&path)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))?;
+        let (conn, file) = OpenedFile::opening(&path, || connection::open(&path, Role::Writer, create, busy_timeout))?;
         let at = |e: Error| e.context(format_args!("database {}", path.display()));
-        let conn = connection::open(&path, Role::Writer, create, busy_timeout)?;
         prepare(&conn, &path, create, busy_timeout).map_err(at)?;
         let root = schema::root(&conn).map_err(at)?;
-        let readers = Arc::new(Readers::new(path.clone(), busy_timeout));
-        let (reopen_path, beside) = (path.clone(), Arc::downgrade(&readers));
+        let readers = Arc::new(Readers::new(path.clone(), file.clone(), busy_timeout));
+        let (reopen_path, opened, beside) = (path.clone(), file.clone(), Arc::downgrade(&readers));
         let reopen = move |all: bool| {
             if let Some(readers) = beside.upgrade().filter(|_| all) {
                 readers.forget();
             }
-            let conn = connection::open(&reopen_path, Role::Writer, false, busy_timeout)?;
+            let conn = opened.once_more(|| connection::open(&reopen_path, Role::Writer, false, busy_timeout))?;
             connection::settle(&conn, busy_timeout)?;
             Ok(conn)
         };
+        let guard = Arc::new(Guard { file, root: OnceLock::new() });
         Ok(Self {
+            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake.as_deref())
+                .guarding(Arc::clone(&guard))
+                .bounding(log_of(&path), MOST_LOG, writer::log::LOOK),
             root,
-            writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake.as_deref()).bounding(
-                log_of(&path),
-                MOST_LOG,
-                writer::log::LOOK,
-            ),
+            guard,
             readers,
         })
+    }
+
+    /// Whether the path still leads to the file that was opened.
+    pub(crate) fn still_there(&self) -> Result<()> {
+        self.guard.file.check()
     }
 
     /// The folder jobs may touch, if one is on record: relative to where it would
@@ -157,11 +169,28 @@ impl SqliteStore {
         self.root.as_deref()
     }
 
-    /// Puts the folder on record that jobs may touch, unless one is there already
-    /// or jobs have changed files elsewhere. Returns what is on record then.
-    pub fn record_root(&self, root: &str) -> Result<String> {
-        let root = root.to_owned();
-        self.writer.write("root", move |tx| schema::record_root(tx, &root))
+    /// What is on record by now, and whether jobs were accepted, for which another root would come too late.
+    pub fn root_and_use(&self) -> Result<(Option<String>, bool)> {
+        self.readers.read(|conn| Ok((schema::root(conn)?, schema::is_used(conn)?)))
+    }
+
+    /// The folder that jobs may touch, as this process has it, in the words of [`root`](Self::root) and empty where none
+    /// needs to be on record. The first to change something puts it there; after that, whoever goes by another one is
+    /// refused. Said once, before anything is changed.
+    pub fn goes_by(&self, root: &str) {
+        let _ = self.guard.root.set(root.to_owned());
+    }
+
+    /// Puts that folder on record, if it needs to be and was not there when the store was opened.
+    pub fn record_root(&self) -> Result<()> {
+        let own = self.guard.root.get().map_or("", String::as_str);
+        if own == self.root().unwrap_or_default() { Ok(()) } else { self.writer.write("root", |_| Ok(())) }
+    }
+
+    /// Whether that folder is still the one. Another process may have come first.
+    pub fn expect_root(&self) -> Result<()> {
+        let Some(own) = self.guard.root.get() else { return Ok(()) };
+        self.readers.read(|conn| schema::expect_root(conn, own, schema::root(conn)?.as_deref()))
     }
 
     /// Queues jobs on the caller's own transaction: they are accepted when it
@@ -183,6 +212,7 @@ impl SqliteStore {
             ));
         }
         schema::refuse_shadowed(transaction)?;
+        self.guard.check(transaction, schema::root(transaction)?.as_deref())?;
         let tx = Tx::new(transaction, self.writer.context());
         tx.atomically(|| enqueue::enqueue(&tx, jobs))
     }
@@ -203,6 +233,7 @@ fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool, patience: Dur
             schema::create(conn)?;
         }
         None => {
+            schema::refuse_foreign(conn)?;
             return Err(Error::new(
                 ErrorKind::Schema,
                 format!("this is a database without jobq's tables; `jobq --db {} init` adds them", path.display()),

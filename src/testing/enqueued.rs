@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{TestQueue, expect};
-use crate::clock::Millis;
+use crate::clock::{Millis, rfc3339};
 use crate::error::printable;
 use crate::job::Job;
 use crate::json::same_meaning;
@@ -53,13 +53,13 @@ impl TestQueue {
     /// ```
     ///
     /// # Panics
-    /// If there is none, with what is queued instead.
+    /// If there is none, with what is queued instead, and why that has not run.
     #[track_caller]
     pub fn assert_enqueued<P: Payload>(&self, payload: &P) -> Job {
         let wanted = expect("a payload that is JSON", serde_json::to_string(payload));
         let found = self.pending::<P>().into_iter().find(|job| same_meaning(job.payload.as_str(), &wanted));
         let Some(job) = found else {
-            panic!("no {} with {} is queued{}", P::TYPE, shown(&wanted), self.instead());
+            panic!("no {} with {} is queued{}", P::TYPE, shown(&wanted), self.instead(P::TYPE));
         };
         job
     }
@@ -79,7 +79,7 @@ impl TestQueue {
     #[track_caller]
     pub fn assert_enqueued_where<P: Payload>(&self, is_so: impl Fn(&P) -> bool) -> Job {
         let Some(job) = self.first(is_so) else {
-            panic!("no {} like that is queued{}", P::TYPE, self.instead());
+            panic!("no {} like that is queued{}", P::TYPE, self.instead(P::TYPE));
         };
         job
     }
@@ -103,19 +103,33 @@ impl TestQueue {
 
     /// No job of this type whose payload is so waits to run.
     ///
+    /// ```
+    /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// queue.enqueue(CreateFile::text("notes/a.txt", "a"))?;
+    /// queue.refute_enqueued_where(|file: &CreateFile| file.path.starts_with("secret/"));
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// If there is one, with all that is queued.
     #[track_caller]
     pub fn refute_enqueued_where<P: Payload>(&self, is_so: impl Fn(&P) -> bool) {
         if let Some(job) = self.first(is_so) {
-            panic!("a {} with {} is queued{}", P::TYPE, shown(job.payload.as_str()), self.instead());
+            panic!("a {} with {} is queued{}", P::TYPE, shown(job.payload.as_str()), self.instead(P::TYPE));
         }
     }
 
     #[track_caller]
     fn first<P: Payload>(&self, is_so: impl Fn(&P) -> bool) -> Option<Job> {
-        let fits = |job: &Job| is_so(&expect("a payload of its type", job.payload()));
-        self.pending::<P>().into_iter().find(fits)
+        for job in self.pending::<P>() {
+            // Not in a closure, which would be taken for the caller.
+            let payload = expect("a payload of its type", job.payload());
+            if is_so(&payload) {
+                return Some(job);
+            }
+        }
+        None
     }
 
     #[track_caller]
@@ -124,22 +138,50 @@ impl TestQueue {
         jobs(self, &Filter { status, job_type, ..Filter::default() })
     }
 
-    /// The end of a message: everything that is there, whatever has become of it.
-    fn instead(&self) -> String {
+    /// The end of a message: everything that is there, whatever has become of it. What could be meant comes first: jobs of
+    /// this type that are pending, others that are, and then what is newest.
+    #[track_caller]
+    fn instead(&self, job_type: &str) -> String {
         let jobs = jobs(self, &Filter::default());
         if jobs.is_empty() {
             return "; the queue is empty".to_owned();
         }
+        let (mut pending, ended): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.status == Status::Pending);
+        pending.sort_by_key(|job| job.job_type != job_type);
+        let jobs = pending.iter().chain(ended.iter().rev());
         let mut text = String::from("; there are:");
-        for job in jobs.iter().take(MOST_SHOWN) {
-            let when = job.run_at.filter(|at| job.status == Status::Pending && *at > self.now());
-            let due = when.map(|at| format!(", due in {}", wait(at - self.now()))).unwrap_or_default();
-            let _ = write!(text, "\n  {} [{}{due}] {}", job.job_type, job.status, shown(job.payload.as_str()));
+        for job in jobs.clone().take(MOST_SHOWN) {
+            let (state, payload) = (self.state(job), shown(job.payload.as_str()));
+            let _ = write!(text, "\n  {} [{state}] {payload}", job.job_type);
         }
-        if jobs.len() > MOST_SHOWN {
-            let _ = write!(text, "\n  and {} more", jobs.len() - MOST_SHOWN);
+        let more = jobs.skip(MOST_SHOWN).count();
+        if more > 0 {
+            let _ = write!(text, "\n  and {more} more");
         }
         text
+    }
+
+    /// Its status and, if it is pending, what keeps it from running.
+    fn state(&self, job: &Job) -> String {
+        let mut state = job.status.to_string();
+        if job.status != Status::Pending {
+            return state;
+        }
+        if self.registry.get(&job.job_type).is_none() {
+            state.push_str(", no handler is registered for it");
+            return state;
+        }
+        let now = self.now();
+        if let Some(at) = job.run_at.filter(|at| *at > now) {
+            let _ = write!(state, ", due in {}", wait(at.saturating_sub(now)));
+        }
+        // When it is due has just been said, and by a clock that says more to a test.
+        let is_its_time = |why: &str| job.run_at.is_some_and(|at| why.ends_with(&rfc3339(at)));
+        if let Some(why) = job.blocked.as_deref().filter(|why| !is_its_time(why)) {
+            let _ = write!(state, ", {}", printable(why));
+        }
+        state
     }
 }
 

@@ -2,36 +2,66 @@
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
+use super::patience::PATIENCE;
 use crate::handler::Runtime;
 
-/// Longer than a busy machine keeps a task waiting, and shorter than a job may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A question put to a runtime when a handler first waits; dropped at the end of the attempt. Asked, and not guessed from
+/// where the test waits or what kind of runtime it is: another thread may drive it.
+pub(super) struct Probe(Sender<Heard>);
 
-/// A question put to a runtime at the beginning of an attempt; dropped at its end. Asked, and not guessed from where
-/// the test waits or what kind of runtime it is: a handler may need nothing of it, and another thread may drive it.
-pub(super) struct Probe(Sender<()>);
+#[derive(PartialEq)]
+enum Heard {
+    /// The runtime has run a task.
+    Answer,
+    /// The attempt has ended.
+    End,
+}
+
+/// What is wrong with a runtime, if a handler has waited for some seconds.
+pub(super) enum Stuck {
+    /// It runs nothing.
+    Runtime,
+    /// It does, but its clock is paused, and has not moved: nobody waits for it, or a blocking task keeps it from leaping.
+    Clock,
+}
 
 impl Probe {
-    /// `stuck` is called if the runtime runs nothing for some seconds of the attempt.
-    pub(super) fn of(runtime: &Runtime, stuck: impl FnOnce() + Send + 'static) -> Self {
-        let (answer, answered) = mpsc::channel();
-        let task = answer.clone();
-        drop(runtime.handle().spawn(async move { task.send(()) }));
+    /// `stuck` is called if it is.
+    pub(super) fn of(runtime: &Runtime, stuck: impl FnOnce(Stuck) + Send + 'static) -> Self {
+        let (tell, told) = mpsc::channel();
+        let task = tell.clone();
+        drop(runtime.handle().spawn(async move { task.send(Heard::Answer) }));
+        let clock = {
+            let runtime = runtime.clone();
+            move || {
+                let _within = runtime.handle().enter();
+                tokio::time::Instant::now()
+            }
+        };
+        let (begun, until) = (clock(), Instant::now() + PATIENCE);
         let wait = move || {
-            if answered.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                stuck();
+            let mut what = Stuck::Runtime;
+            loop {
+                match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(Heard::Answer) => what = Stuck::Clock,
+                    Ok(Heard::End) | Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+            }
+            if matches!(what, Stuck::Runtime) || clock() == begun {
+                stuck(what);
             }
         };
         // Without a thread nothing is told before the job's timeout.
         drop(thread::Builder::new().name("jobq-probe".to_owned()).spawn(wait));
-        Self(answer)
+        Self(tell)
     }
 }
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        let _ = self.0.send(());
+        let _ = self.0.send(Heard::End);
     }
 }

@@ -1,11 +1,21 @@
 //! Everything that can be run now, by a real worker.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "tokio")]
+use std::sync::Weak;
+
+#[cfg(feature = "tokio")]
+use tokio::runtime::Handle;
 
 use super::TestQueue;
-use super::endless::Ancestry;
 #[cfg(feature = "tokio")]
-use super::probe::Probe;
+use super::at_work::{AtWork, asleep};
+#[cfg(feature = "tokio")]
+use super::clocks::Clocks;
+use super::endless::Ancestry;
+use super::turns::Turn;
+use super::watch::Watch;
+use super::within::{self, Watched};
 use crate::handler::Registry;
 use crate::queue::Queue;
 use crate::worker::{AttemptReport, Retention, Shutdown, Worker, WorkerEvent, WorkerOptions, WorkerSummary};
@@ -48,17 +58,29 @@ impl TestQueue {
     /// Jobs of types that run programs stay where they are: those need a
     /// [`Supervisor`](crate::Supervisor).
     ///
-    /// In an async test, `run_all_async` does the same and lets the runtime go on.
+    /// In an async test, `run_all_async` does the same and lets the runtime go on. Of
+    /// runs at the same time one works after the other. If a job keeps the next run
+    /// waiting for ten seconds, that is said on stderr: it may wait for that very run.
+    ///
+    /// ```
+    /// # use jobq::{NewJob, Registry, handlers::CreateFile, testing::TestQueue};
+    /// let queue = TestQueue::new(Registry::builtin());
+    /// let first = queue.enqueue(CreateFile::text("a.txt", "first"))?;
+    /// queue.enqueue(NewJob::of(&CreateFile::text("b.txt", "second")).after(&first.id))?;
+    /// assert_eq!(queue.run_all().completed, 2);
+    /// assert!(queue.root().join("b.txt").exists());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If the queue cannot be used, if an async handler waits for a runtime that runs
-    /// nothing for ten seconds (its only thread is the one that waits here), or if the jobs never end because each
-    /// queues another (see [`generations`](TestQueue::generations)).
+    /// nothing for ten seconds (its only thread is the one that waits here), if the jobs never end because each
+    /// queues another (see [`generations`](TestQueue::generations)), or if a handler or a hook calls this for
+    /// the queue that it is run by: what it queues is run anyway.
     #[track_caller]
     pub fn run_all(&self) -> Ran {
-        self.await_dropped();
         // Not in a closure, which would be taken for the caller.
-        match self.run().all(&Shutdown::new()) {
+        match self.run_here() {
             Ok(ran) => ran,
             Err(why) => panic!("{why}"),
         }
@@ -67,6 +89,8 @@ impl TestQueue {
     /// [`run_all`](TestQueue::run_all) for an async test, whose runtime goes on
     /// meanwhile. Async handlers need that. Dropped before its end, as by a timeout, it
     /// stops: the job that runs is told to, and goes back. The next run waits for that.
+    /// A handler that blocks and does not heed it may still be at it when the next run
+    /// begins; what it returns then does not count.
     ///
     /// ```
     /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
@@ -84,21 +108,21 @@ impl TestQueue {
     /// As `run_all`.
     #[cfg(feature = "tokio")]
     pub async fn run_all_async(&self) -> Ran {
-        let (run, stop) = (self.run(), StopWhenDropped(Shutdown::new()));
-        let shutdown = stop.0.clone();
-        let before = lock(&self.dropped).take();
+        let (shutdown, run) = (Shutdown::new(), self.run());
+        let (at_work, rest) = (self.clocks.hold(), AtWork::here());
+        let _stop =
+            StopWhenDropped { shutdown: shutdown.clone(), rest: rest.as_ref().map_or_else(Weak::new, Arc::downgrade) };
         let (end, ended) = tokio::sync::oneshot::channel();
-        // A thread of its own: the test may have all others of its runtime busy.
-        let thread = std::thread::Builder::new().name("jobq-run-all".to_owned());
-        let started = thread.spawn(move || {
-            if let Some(before) = before {
-                let _ = before.join();
-            }
-            let ran = run.all(&shutdown);
+        let work = move || {
+            let ran = run.and_then(|run| run.all(&shutdown));
             // Nobody may want it any more.
             let _ = end.send(ran);
-        });
-        *lock(&self.dropped) = Some(super::expect("a thread for the worker", started));
+            // Last: the runtime must not be taken for idle before it has the answer.
+            drop((at_work, rest));
+        };
+        // A thread of its own: the test may have all others of its runtime busy.
+        let thread = std::thread::Builder::new().name("jobq-run-all".to_owned());
+        drop(super::expect("a thread for the worker", thread.spawn(work)));
         match ended.await {
             Ok(Ok(ran)) => ran,
             Ok(Err(why)) => panic!("{why}"),
@@ -106,28 +130,56 @@ impl TestQueue {
         }
     }
 
-    /// A run that was dropped half-way may still have its job.
-    fn await_dropped(&self) {
-        if let Some(before) = lock(&self.dropped).take() {
-            let _ = before.join();
-        }
+    #[cfg(feature = "tokio")]
+    fn run_here(&self) -> Result<Ran, String> {
+        let mut run = self.run()?;
+        run.blocked = Handle::try_current().ok();
+        // In a call of async code it is the run that holds the clock, because only that knows when a handler waits.
+        let _at_work = self.clocks.hold();
+        asleep(|| run.all(&Shutdown::new()))
     }
 
-    fn run(&self) -> Run {
-        Run { queue: self.queue(), registry: self.registry.clone(), generations: self.generations }
+    #[cfg(not(feature = "tokio"))]
+    fn run_here(&self) -> Result<Ran, String> {
+        self.run()?.all(&Shutdown::new())
+    }
+
+    /// The next run, unless this is within one.
+    fn run(&self) -> Result<Run, String> {
+        if let Some(why) = within::refused(&self.queue) {
+            return Err(why);
+        }
+        Ok(Run {
+            queue: self.queue(),
+            registry: self.registry.clone(),
+            generations: self.generations,
+            turn: self.turns.next(),
+            #[cfg(feature = "tokio")]
+            clocks: Arc::clone(&self.clocks),
+            #[cfg(feature = "tokio")]
+            blocked: None,
+        })
     }
 }
 
 /// Whoever does not wait for the end of a run does not want the rest of it.
 #[cfg(feature = "tokio")]
-struct StopWhenDropped(Shutdown);
+struct StopWhenDropped {
+    shutdown: Shutdown,
+    /// What is left to do then, if it has not ended: the job that runs is given back, and must not come to its end
+    /// because the clock leaps meanwhile, whatever it waits for. Paused until then.
+    rest: Weak<AtWork>,
+}
 
 #[cfg(feature = "tokio")]
 impl Drop for StopWhenDropped {
     fn drop(&mut self) {
+        if let Some(rest) = self.rest.upgrade() {
+            rest.resume();
+        }
         // Told twice, it does not wait for what runs.
-        self.0.request();
-        self.0.request();
+        self.shutdown.request();
+        self.shutdown.request();
     }
 }
 
@@ -136,123 +188,37 @@ struct Run {
     queue: Arc<Queue>,
     registry: Registry,
     generations: usize,
-}
-
-/// What was heard while it ran.
-struct Heard {
-    ancestry: Ancestry,
-    attempts: Vec<AttemptReport>,
+    turn: Turn,
     #[cfg(feature = "tokio")]
-    probe: Option<Probe>,
-    /// Why it was stopped.
-    hopeless: Option<String>,
-}
-
-impl Heard {
-    /// Says so if it makes no sense to go on.
-    fn hear(&mut self, event: &WorkerEvent) -> Option<String> {
-        // What cannot be read now is no reason to stop.
-        match event {
-            WorkerEvent::AttemptStarted { job_id, .. } => {
-                let _ = self.ancestry.begins(job_id);
-                None
-            }
-            WorkerEvent::Attempt(report) => {
-                self.attempts.push(report.clone());
-                self.ancestry.ended(report).unwrap_or_default()
-            }
-            _ => None,
-        }
-    }
-}
-
-/// What one run has to say, and the way to end it before its time.
-#[derive(Clone)]
-struct Watch {
-    heard: Arc<Mutex<Heard>>,
-    shutdown: Shutdown,
+    clocks: Arc<Clocks>,
     #[cfg(feature = "tokio")]
-    registry: Registry,
-}
-
-impl Watch {
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hear(&self, event: &WorkerEvent) {
-        self.probe(event);
-        let why = self.heard().hear(event);
-        if let Some(why) = why {
-            self.give_up(why);
-        }
-    }
-
-    fn give_up(&self, why: String) {
-        self.heard().hopeless.get_or_insert(why);
-        // Told twice, it does not wait for what runs.
-        self.shutdown.request();
-        self.shutdown.request();
-    }
-
-    #[cfg(feature = "tokio")]
-    fn probe(&self, event: &WorkerEvent) {
-        match event {
-            WorkerEvent::AttemptStarted { job_id, job_type, .. } => {
-                let why = format!(
-                    "`{job_type}` {job_id} waits for its runtime, which runs nothing; if its only thread waits in \
-                     `run_all`, use `run_all_async`, or a runtime of several threads"
-                );
-                let watch = self.clone();
-                let probe = |runtime| Probe::of(runtime, move || watch.give_up(why));
-                self.heard().probe = self.registry.runtime(job_type).map(probe);
-            }
-            WorkerEvent::Attempt(_) => self.heard().probe = None,
-            _ => {}
-        }
-    }
-
-    #[cfg(not(feature = "tokio"))]
-    #[allow(clippy::unused_self, reason = "handlers need no runtime")]
-    fn probe(&self, _: &WorkerEvent) {}
+    blocked: Option<Handle>,
 }
 
 impl Run {
     /// The error is what the test is told.
     fn all(self, shutdown: &Shutdown) -> Result<Ran, String> {
+        self.turn.wait(|| shutdown.requests() == 0);
+        if shutdown.requests() > 0 {
+            // Dropped before it began.
+            return Ok(Ran::default());
+        }
         let needs = |what: &'static str| move |error| format!("a test needs {what}: {error}");
         // Nothing is pruned: a test that moves its clock by a year looks for its jobs all the same.
         let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
         let ancestry =
             Ancestry::of(Arc::clone(&self.queue), self.generations).map_err(needs("the queue to be read"))?;
-        let heard = Heard {
-            ancestry,
-            attempts: Vec::new(),
-            #[cfg(feature = "tokio")]
-            probe: None,
-            hopeless: None,
-        };
-        let watch = Watch {
-            heard: Arc::new(Mutex::new(heard)),
-            shutdown: shutdown.clone(),
-            #[cfg(feature = "tokio")]
-            registry: self.registry.clone(),
-        };
-        let worker = Worker::new(self.queue, self.registry, options).map_err(needs("a worker"))?;
+        let watch = Watch::of(Arc::clone(&self.queue), ancestry, shutdown.clone(), self.turn.current.clone());
+        #[cfg(feature = "tokio")]
+        let watch = watch.with_clocks(self.clocks, self.blocked);
+        let registry = self.registry.each(|handler| Arc::new(Watched { handler, run: watch.clone() }));
+        let worker = Worker::new(self.queue, registry, options).map_err(needs("a worker"))?;
         let worker = worker.one_by_one().observed_by({
             let watch = watch.clone();
             move |event: &WorkerEvent| watch.hear(event)
         });
         let summary = worker.run(shutdown).map_err(needs("the worker to work"))?;
         let WorkerSummary { completed, failed, rescheduled, others } = summary;
-        let mut heard = watch.heard();
-        let attempts = std::mem::take(&mut heard.attempts);
-        heard.hopeless.take().map_or(Ok(Ran { completed, failed, rescheduled, others, attempts }), Err)
+        Ok(Ran { completed, failed, rescheduled, others, attempts: watch.outcome()? })
     }
-}
-
-pub(super) type Dropped = Mutex<Option<std::thread::JoinHandle<()>>>;
-
-fn lock(dropped: &Dropped) -> std::sync::MutexGuard<'_, Option<std::thread::JoinHandle<()>>> {
-    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -161,12 +161,16 @@ impl Dispatcher {
     }
 
     /// Trouble with the database is waited out. A schema that has moved on is
-    /// not: the worker stops as if it had been told to.
+    /// not, nor is a file that is not there any more: the worker stops as if it
+    /// had been told to.
     fn heed(&mut self, now: Instant, outcome: Result<()>) {
         match outcome {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::Schema => {
-                self.broken.get_or_insert(error);
+            Err(error) if matches!(error.kind(), ErrorKind::Schema | ErrorKind::NoDatabase) => {
+                if self.broken.is_none() {
+                    self.broken = Some(error);
+                    self.shared.bell.ring();
+                }
             }
             Err(error) => {
                 let holds = self.shared.pool.load().held > 0;
@@ -188,7 +192,8 @@ impl Dispatcher {
             found if found == Room::Found as u8 && self.room.over() => self.shared.tell(&WorkerEvent::TroubleOver),
             _ => {}
         }
-        self.hopeful && self.stopping.is_none() && self.trouble.until(now).is_none() && self.room.until(now).is_none()
+        let goes_on = self.broken.is_none() && self.stopping.is_none();
+        self.hopeful && goes_on && self.trouble.until(now).is_none() && self.room.until(now).is_none()
     }
 
     /// Looks whether there is work, and takes as much as there is place for.
@@ -204,7 +209,9 @@ impl Dispatcher {
         if self.shared.one_by_one {
             place = usize::from(load.held == 0 && load.idle_threads > 0);
         }
-        if place == 0 || load.is_enough(ahead) || load.is_too_much() {
+        // Each of these would otherwise be followed by another that is run in vain, and in the end by all.
+        let in_vain = self.shared.unrecorded.load(Ordering::Acquire) >= self.options.concurrency;
+        if place == 0 || in_vain || load.is_enough(ahead) || load.is_too_much() {
             return Ok(());
         }
         // A look takes no lock, so it costs other processes nothing.

@@ -33,6 +33,8 @@ pub(super) struct Finished {
     pub(super) sealed: bool,
     /// Since when it cannot be decided because another job is at work on a path.
     pub(super) busy_since: Option<Instant>,
+    /// How often it could not be recorded because the database is damaged.
+    pub(super) tries: u32,
 }
 
 /// The part of a recorded outcome that hooks are told.
@@ -63,6 +65,7 @@ impl Finished {
             take_any: Vec::new(),
             sealed: false,
             busy_since: None,
+            tries: 0,
         }
     }
 
@@ -86,6 +89,11 @@ impl Finished {
             self.failure.as_ref().and_then(|failure| failure.result.as_ref()).map_or(0, |text| text.as_str().len());
         let queued: usize = follow_ups.iter().map(|job| job.payload.len()).sum();
         self.job.payload.as_str().len() + outcome + result + left + queued
+    }
+
+    /// The handler has done its work, and this tells what came of it.
+    pub(super) fn has_an_outcome(&self) -> bool {
+        matches!(self.step, Step::Decide(_) | Step::Complete { .. })
     }
 
     /// What it is about to decide to do to files.

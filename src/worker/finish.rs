@@ -8,10 +8,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::execute::Finished;
 use super::hooks::{Call, Hooks};
+use super::postponed::Postponed;
 use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
 use super::seal::seal_stage;
 use super::trouble::Trouble;
@@ -20,9 +21,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handler::{HandlerError, Run};
 use crate::state::Status;
 use crate::store::{Application, Applier, Beat, Ending, Failure, Progress, Settled, Step, Store as _};
-
-/// How long a decision waits for a path that another job is at work on.
-const BUSY_PATH: Duration = Duration::from_millis(50);
 
 /// Decisions, and as many that are applied, in one transaction: files are looked
 /// at and renamed while the database is locked for all others, and that is to
@@ -41,14 +39,13 @@ pub(super) struct Finisher {
     decided: Vec<Finished>,
     /// There was no place for them in the last round.
     left: Vec<Finished>,
-    /// To be decided again when a path is free.
-    postponed: Vec<Finished>,
+    postponed: Postponed,
 }
 
 impl Finisher {
     pub(super) fn new(shared: Arc<Shared>, hooks: Hooks) -> Self {
         let applier: Arc<dyn Applier> = Arc::clone(&shared.files) as _;
-        let (decided, left, postponed) = (Vec::new(), Vec::new(), Vec::new());
+        let (decided, left, postponed) = (Vec::new(), Vec::new(), Postponed::default());
         Self { shared, applier, hooks, summary: WorkerSummary::default(), decided, left, postponed }
     }
 
@@ -65,17 +62,17 @@ impl Finisher {
     fn run(&mut self) {
         loop {
             let now = Instant::now();
-            let until = match (self.decided.is_empty() && self.left.is_empty(), self.postponed.is_empty()) {
-                (false, _) => Some(now),
-                (true, false) => Some(now + BUSY_PATH),
-                (true, true) => None,
-            };
-            let come = self.shared.finished.take(until);
+            let at_once = !(self.decided.is_empty() && self.left.is_empty());
+            let hurried = self.shared.finished.is_hurried();
+            let until = if at_once { Some(now) } else { self.postponed.until(now, hurried) };
+            let come = self.shared.finished.take(until, hurried);
             // First what makes paths free, last what has just come. What is postponed stands
-            // behind what was left, so that it cannot keep it from its turn.
+            // behind what was left, so that it cannot keep it from its turn; what has waited for
+            // its time is tried when that has come.
             let mut round = std::mem::take(&mut self.decided);
+            round.append(&mut self.postponed.take_damaged(Instant::now(), self.shared.finished.is_hurried()));
             round.append(&mut self.left);
-            round.append(&mut self.postponed);
+            round.append(&mut self.postponed.take_soon());
             if come.is_none() && round.is_empty() {
                 return;
             }
@@ -103,11 +100,12 @@ impl Finisher {
         seal_stage(&self.shared.files, &mut round);
         let mut trouble = Trouble::default();
         let answers = loop {
-            let steps = round.iter().map(|end| end.request(&self.shared.files)).collect();
-            match self.flush_progress(&round).and_then(|()| self.shared.queue.store().settle(steps)) {
+            match self.settle(&round) {
                 Ok(answers) => break answers,
                 Err(error) if error.is_about_one() => break self.one_by_one(&round),
-                Err(error) if error.kind() == ErrorKind::Schema => return self.leave(&round, error),
+                Err(error) if matches!(error.kind(), ErrorKind::Schema | ErrorKind::NoDatabase) => {
+                    return self.leave(&round, error);
+                }
                 Err(error) => {
                     let retry_in = trouble.failed(self.shared.ticks.now());
                     self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
@@ -124,7 +122,20 @@ impl Finisher {
         for (end, answer) in round.into_iter().zip(answers) {
             self.answered(end, answer);
         }
+        let unrecorded = self.postponed.unrecorded();
+        if self.shared.unrecorded.swap(unrecorded, Ordering::AcqRel) > unrecorded {
+            // There may be something to claim again.
+            self.shared.bell.ring();
+        }
+        if self.postponed.is_over() && !self.shared.finished.is_hurried() {
+            self.shared.tell(&WorkerEvent::TroubleOver);
+        }
         true
+    }
+
+    fn settle(&self, round: &[Finished]) -> Result<Vec<Result<Settled>>> {
+        self.flush_progress(round)?;
+        self.shared.queue.store().settle(round.iter().map(|end| end.request(&self.shared.files)).collect())
     }
 
     fn leave(&self, round: &[Finished], error: Error) -> bool {
@@ -224,17 +235,18 @@ impl Finisher {
                     // Two jobs may each wait for a path of the other. One of them has to let go of its own.
                     end.come_to_nothing(HandlerError::retry(error).with_code("path_busy"));
                 }
-                self.postponed.push(end);
+                self.postponed.soon(end);
             }
             ErrorKind::Busy | ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::ReadOnly | ErrorKind::OutcomeUnknown => {
-                self.postponed.push(end);
+                self.postponed.soon(end);
             }
+            ErrorKind::Corrupt if end.has_an_outcome() && !self.shared.finished.is_hurried() => self.keep(end, error),
             // What was to be decided or queued is not possible: the attempt has failed.
-            _ if matches!(end.step, Step::Decide(_) | Step::Complete { .. }) => {
+            _ if end.has_an_outcome() && error.kind() != ErrorKind::Corrupt => {
                 let failure = Failure::new("invalid_outcome", error.to_string());
                 end.failure = Some(failure.clone());
                 end.step = Step::Fail(failure);
-                self.postponed.push(end);
+                self.postponed.soon(end);
             }
             _ => {
                 tracing::error!(job_id = end.job.id, %error, "a job cannot be brought to its end now; it is tried again");
@@ -242,6 +254,23 @@ impl Finisher {
                 self.ended(end, AttemptEnd::LeaseLost);
             }
         }
+    }
+
+    /// The database is damaged where this outcome belongs. Other jobs are not run only to share its fate, and
+    /// it does not fail before it is certain.
+    fn keep(&mut self, end: Finished, error: Error) {
+        let error = error.context(format_args!("what came of job {} cannot be recorded", end.job.id));
+        tracing::error!(job_id = end.job.id, %error, "the database is damaged");
+        let Some(mut end) = self.postponed.damaged(end) else {
+            if let Some(retry_in) = self.postponed.begin_to_wait(Instant::now()) {
+                self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
+            }
+            return;
+        };
+        let failure = Failure::new("database_damaged", error.to_string());
+        end.failure = Some(failure.clone());
+        end.step = Step::Fail(failure);
+        self.postponed.soon(end);
     }
 
     fn ended(&mut self, end: Finished, how: AttemptEnd) {

@@ -57,13 +57,13 @@ impl Inbox {
         self.lock().hurry
     }
 
-    /// What has come, after waiting for it until then at most; `None` when no
-    /// more will come.
-    pub(super) fn take(&self, until: Option<Instant>) -> Option<Vec<Finished>> {
+    /// What has come, after waiting for it until then at most, or until there is no time to
+    /// lose any more where there was; `None` when no more will come.
+    pub(super) fn take(&self, until: Option<Instant>, hurried: bool) -> Option<Vec<Finished>> {
         let mut state = self.lock();
         while state.ends.is_empty() && !state.closed {
             let left = until.map_or(Duration::from_secs(3600), |until| until.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            if left.is_zero() || (state.hurry != hurried && until.is_some()) {
                 return Some(Vec::new());
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -92,14 +92,14 @@ impl Dispatcher {
                 running.run.nudge();
             }
         }
-        let running = self.shared.pool.running();
+        let (running, gone) = (self.shared.pool.running(), self.database_is_gone());
         let stopping = self.stopping.get_or_insert_with(|| Stopping {
             since: now,
             said: now.checked_sub(SAY_AGAIN).unwrap_or(now),
             forced: None,
         });
         let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
-        if stopping.forced.is_none() && (requests > 1 || out_of_patience) {
+        if stopping.forced.is_none() && (requests > 1 || out_of_patience || gone) {
             stopping.forced = Some(now);
             self.shared.finished.hurry();
             for running in &running {
@@ -121,6 +121,11 @@ impl Dispatcher {
                 self.shared.tell(&WorkerEvent::Stopping { waiting_for });
             }
         }
+    }
+
+    /// Nothing that is still done could be recorded where others see it, so nothing is waited for.
+    pub(super) fn database_is_gone(&self) -> bool {
+        self.broken.as_ref().is_some_and(|error| error.kind() == ErrorKind::NoDatabase)
     }
 
     pub(super) fn is_stopping(&self) -> bool {

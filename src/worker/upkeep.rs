@@ -66,6 +66,11 @@ impl Upkeep {
         self.writable_since = None;
     }
 
+    /// Nothing is due before.
+    fn rest_until(&mut self, then: Instant) {
+        (self.sweep_at, self.beat_at, self.retention.next) = (then, then, then);
+    }
+
     pub(super) fn next_at(&mut self, outlook: &Outlook, now: Instant, shared: &Shared) {
         self.due_at = outlook.next_at.map(|at| {
             let wait = at.saturating_sub(shared.queue.now()).max(0);
@@ -111,6 +116,14 @@ impl Dispatcher {
         self.watch_runs(now);
         if self.trouble.until(now).is_some() {
             return Ok(());
+        }
+        if self.database_is_gone() {
+            self.upkeep.rest_until(now + self.options.poll_interval);
+            return Ok(());
+        }
+        // Before anything is swept: what this database does not know is litter only if it is the one in use.
+        if self.upkeep.cancels || now >= self.upkeep.sweep_at {
+            self.shared.queue.still_there()?;
         }
         self.beat(now)?;
         if std::mem::take(&mut self.upkeep.cancels) {

@@ -115,7 +115,7 @@ fn looking_at_the_settings_puts_no_root_on_record_and_tells_which_one_is() {
     };
     assert_eq!(root(&["--root", "other"]), (json!(other), json!("flag")));
     assert_eq!(root(&[]).1, json!("default"), "that was a look, and no more");
-    q.ok(&["--db", "app.db", "--root", "files", "list"]);
+    q.ok(&["--db", "app.db", "--root", "files", "enqueue", "send_mail"]);
     assert_eq!(root(&[]), (json!(files), json!("database")));
     assert_eq!(root(&["--root", "files"]), (json!(files), json!("flag")));
     let said = q.run(&["--db", "app.db", "--root", "other", "config"]);
@@ -210,4 +210,41 @@ fn values_given_to_handlers_are_shown_nowhere() {
     std::fs::write(q.path().join(".jobq/config.toml"), "[handlers.greet]\nenv = { PIN = 271828 }\n").unwrap();
     let error = q.refused(2, &["config"]);
     assert!(error.contains("handlers.greet.env.PIN") && !error.contains("271828"), "{error}");
+}
+
+#[test]
+fn a_file_of_settings_that_is_none_is_told() {
+    let q = Scratch::new();
+    let file = q.path().join(".jobq/config.toml");
+    let refused = |why: &str| {
+        for args in [&["config"][..], &["list"]] {
+            let said = q.refused(2, args);
+            assert!(said.contains("config.toml") && said.contains(why), "{said}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    };
+    std::fs::remove_file(&file).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file, 0o600.into()).unwrap();
+    refused("is not a file");
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    refused("is not a file");
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    refused("is a link to nothing");
+    std::fs::write(&file, " ".repeat(2 << 20)).unwrap();
+    refused("is larger than a MiB");
+    q.ok(&["config"]);
+}
+
+#[test]
+fn times_are_such_as_can_be_kept() {
+    for (text, why) in [
+        ("busy_timeout = \"36500000000d\"", "longer than a hundred years"),
+        ("busy_timeout = \"5us\"", "shorter than a millisecond"),
+        ("[worker]\nlease = \"200y\"", "longer than a hundred years"),
+        ("[retention]\ncompleted = \"200y\"", "longer than a hundred years"),
+        ("busy_timeout = \"1s\"\nbusy_timeout = \"2s\"", "duplicate key `busy_timeout`"),
+    ] {
+        let said = with_settings(text).refused(2, &["config"]);
+        assert!(said.contains(why), "{text}: {said}");
+    }
 }

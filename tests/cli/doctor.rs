@@ -112,3 +112,29 @@ fn a_write_lock_is_named_by_its_holder() {
     let own = format!("process {}", std::process::id());
     assert!(lines.iter().any(|line| line["message"].as_str().unwrap().contains(&own)), "{own}: {lines:?}");
 }
+
+/// Nobody can queue or run anything there, so it is not well.
+#[test]
+fn a_queue_that_may_not_be_written_is_bad() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let q = Scratch::new();
+    let (here, state) = (q.path(), q.path().join(".jobq"));
+    for (path, mode) in [(here, 0o755), (&state, 0o555), (&q.db(), 0o444)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let mut command = q.command(&["doctor", "--json"]);
+    if rustix::process::geteuid().is_root() {
+        // Somebody whom permissions apply to.
+        std::os::unix::process::CommandExt::uid(&mut command, 65_534);
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            super::harness::skipped(&format!("!!! SKIPPED: the program cannot be run as another user: {error}"));
+            return;
+        }
+    };
+    let lines = json_lines(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!((verdict(&lines, "database"), output.status.code()), ("bad", Some(1)), "{lines:?}");
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o755)).unwrap();
+}

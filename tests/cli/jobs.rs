@@ -117,8 +117,11 @@ fn list_filters_and_says_why_a_job_is_blocked() {
     assert_eq!(ids(&["list", "--type", "create_file"]), std::slice::from_ref(&first));
     assert_eq!(ids(&["list", "--limit", "1"]), std::slice::from_ref(&waiting));
     assert_eq!(ids(&["list", "--since", "1h"]).len(), 3);
+    assert!(q.run(&["list", "--limit", "2"]).stderr.contains("--limit shows more"));
+    assert_eq!(q.run(&["list", "--limit", "3"]).stderr, "", "there are no more");
     assert_eq!(ids(&["list", "--status", "failed"]), Vec::<String>::new());
     let text = q.ok(&["list"]);
+    assert_eq!(q.json(&["show", &first])[0].get("blocked"), Some(&Value::Null), "each has each key");
     assert!(text.contains(&format!("behind {first} on path:a")), "{text}");
     assert!(text.contains(&format!("waits on {first}")), "{text}");
     assert!(!text.contains('\u{1b}'), "no colours when it is not a terminal");
@@ -178,6 +181,9 @@ fn waiting_ends_with_the_job_or_with_the_time() {
     let said = q.run(&["enqueue", "send_mail", "{}", "--wait", "--wait-timeout", "10ms"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("the wait ran out"), "{}", said.stdout);
+    let said = q.run(&["--json", "enqueue", "send_mail", "{}", "--wait", "--wait-timeout", "10ms"]);
+    let last: Value = serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["timed_out"], &last["last_error"]), (&json!(true), &Value::Null), "{last}");
     let mut waiter = q
         .command(&["enqueue", "create_file", r#"{"path":"a","content":"1"}"#, "--wait", "--json"])
         .stdout(Stdio::piped())

@@ -80,6 +80,13 @@ fn every_shell_knows_the_fixed_values() {
 }
 
 #[test]
+fn fish_knows_the_values_of_arguments() {
+    let script = Scratch::empty().ok(&["completions", "fish"]);
+    let line = script.lines().find(|line| line.contains("using_subcommand completions\" -f -a"));
+    assert!(line.is_some_and(|line| ["bash", "fish", "zsh"].iter().all(|shell| line.contains(shell))), "{script}");
+}
+
+#[test]
 fn every_command_is_in_the_manual_page() {
     let q = Scratch::empty();
     let man = q.ok(&["man"]);

@@ -121,16 +121,33 @@ fn what_init_proposes_works_where_it_was_typed() {
     for (args, go) in [
         (&["init", "my project"][..], "cd 'my project' && jobq enqueue"),
         (&["--db", "app.db", "init"], "jobq --db app.db enqueue"),
-        (&["init"], ": jobq enqueue"),
+        (&["init"], "`jobq enqueue"),
     ] {
         let q = Scratch::empty();
         let said = q.run(args);
         assert!(said.code == 0 && said.stderr.contains(go), "{args:?}: {}", said.stderr);
-        let line = said.stderr.trim().split_once("queue a job with: ").unwrap().1;
+        let line = said.stderr.split('`').nth(1).unwrap();
         let program = std::path::Path::new(env!("CARGO_BIN_EXE_jobq")).parent().unwrap().to_path_buf();
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
         let done = std::process::Command::new("sh").args(["-c", line]).current_dir(q.path()).env("PATH", path).output();
         let done = done.unwrap();
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
     }
+}
+
+#[test]
+fn a_finding_is_told_with_what_can_be_done_about_it() {
+    let q = Scratch::new();
+    q.enqueue(&["create_file", r#"{"path":"a.txt","content":"a"}"#]);
+    q.ok(&["worker", "--drain"]);
+    assert_eq!(q.run(&["reconcile"]).stderr, "", "nothing to be done");
+    std::fs::write(q.path().join("a.txt"), "b").unwrap();
+    let said = q.run(&["reconcile"]);
+    assert!(said.code == 1 && said.stderr.contains("`jobq reconcile --requeue`"), "{}", said.stderr);
+    for args in [&["reconcile", "--json"][..], &["-q", "reconcile"]] {
+        let said = q.run(args);
+        assert!(said.code == 1 && !said.stderr.contains("--requeue"), "{}", said.stderr);
+    }
+    let said = q.run(&["reconcile", "--requeue", "--yes"]);
+    assert!(said.code == 1 && !said.stderr.contains("--requeue"), "it is being done: {}", said.stderr);
 }

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::harness::{Scratch, batch_of};
 use super::pty::{Terminal, screen};
-use super::tmux::Tmux;
+use super::tmux::{Tmux, wait_until};
+use super::top::handler;
 
 /// A command that reads what this test hands it.
 fn batch(q: &Scratch, more: &[&str]) -> Command {
@@ -104,9 +105,10 @@ fn a_drain_shows_how_far_it_is_and_lines_of_their_own() {
     let lines = terminal.screen();
     assert!(!lines.iter().any(|line| line.contains("/2 jobs")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(" failed ") && line.contains("fails")), "{lines:?}");
-    // A line begins with its time, and not with what is left of a bar.
+    // A line begins with its time, or goes on below what comes after that, and not with what is left of a bar.
     let (last, rest) = lines.split_last().unwrap();
-    assert!(rest.iter().all(|line| line.as_bytes()[2] == b':' || !line.contains("  ")), "{lines:?}");
+    assert!(rest.iter().all(|line| line.as_bytes()[2] == b':' || line.starts_with("         ")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("         ") && line.ends_with("sync_aws, waits")), "{lines:?}");
     assert_eq!(last, "1 completed, 1 failed, 0 to be repeated");
 }
 
@@ -116,7 +118,7 @@ fn comparing_and_pruning_are_counted_and_leave_their_results() {
     let (shown, code) = Terminal::of(&q, &["reconcile"]).end();
     assert!(shown.contains("paths compared  "), "{shown:?}");
     let lines = screen(&shown);
-    assert_eq!((lines.len(), code), (2, 1), "{lines:?}");
+    assert_eq!((lines.len(), code), (3, 1), "{lines:?}");
     assert!(lines[0].starts_with("missing    b") && lines[1].starts_with("2 paths compared: 1 agree"), "{lines:?}");
     let (shown, _) = Terminal::of(&q, &["prune", "--older-than", "0s", "--forget"]).end();
     assert!(shown.contains("jobs deleted  "), "{shown:?}");
@@ -143,4 +145,19 @@ fn nothing_moves_where_nobody_looks_or_wants_to() {
             assert!(!moving(&shown.replace("\r\n", "\n")), "{args:?} {more}: {shown:?}");
         }
     }
+}
+
+/// A line that said nothing of it would look as if there had been no job.
+#[test]
+fn the_last_line_of_a_worker_has_what_was_cancelled() {
+    let q = Scratch::new();
+    handler(&q, "slow", "touch $JOBQ_ROOT/started; sleep 1000");
+    let id = q.enqueue(&["slow"]);
+    let mut terminal = Terminal::of(&q, &["worker"]);
+    wait_until("the job", || q.path().join("started").exists());
+    q.ok(&["cancel", &id]);
+    terminal.until("cancelled");
+    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    let last = terminal.screen().pop().unwrap();
+    assert_eq!(last, "0 completed, 0 failed, 0 to be repeated, 1 cancelled");
 }

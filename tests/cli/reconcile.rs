@@ -194,6 +194,27 @@ fn blame_names_the_jobs_newest_first() {
     );
 }
 
+/// A shell completes names from where one stands, and a name is copied from anywhere.
+#[test]
+fn blame_takes_a_path_as_the_shell_gives_it() {
+    let q = with_files();
+    std::fs::create_dir(q.path().join("d")).unwrap();
+    let blamed = |folder: &str, path: &str| {
+        let output = q.command(&["blame", "--json", path]).current_dir(q.path().join(folder)).output().unwrap();
+        assert!(output.status.success(), "{path} in {folder}: {}", String::from_utf8_lossy(&output.stderr));
+        json_lines(&String::from_utf8(output.stdout).unwrap())[0]["path"].as_str().unwrap().to_owned()
+    };
+    let full = q.path().join("b/c").to_str().unwrap().to_owned();
+    for (folder, path) in [("b", "c"), ("b", "./c"), ("b", "b/c"), ("d", "../b/c"), ("d", &full)] {
+        assert_eq!(blamed(folder, path), "b/c", "{path} in {folder}");
+    }
+    assert_eq!(blamed("b", "a"), "a", "what jobs call so comes first");
+    // What is gone is asked for as often, with its folder.
+    std::fs::remove_dir_all(q.path().join("b")).unwrap();
+    assert_eq!(blamed("", &full), "b/c");
+    assert!(q.refused(2, &["blame", "/etc/passwd"]).contains("absolute"));
+}
+
 #[test]
 fn a_worker_looks_at_the_disk_when_it_starts_unless_told_not_to() {
     let q = with_files();

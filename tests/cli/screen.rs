@@ -150,13 +150,18 @@ fn lines_are_broken_between_words() {
     q.sql()
         .execute("UPDATE jobs SET last_error = 'no paper, ' || hex(zeroblob(9)) || ' and ink' WHERE id = ?1", [&failed])
         .unwrap();
-    for args in [&["reconcile"][..], &["show", &failed], &["config"], &["doctor"]] {
+    let refused = ["commit", "--db", "no-such-folder/with-a-name/that-is-rather-long.db"];
+    for args in [&["reconcile"][..], &["show", &failed], &["config"], &["doctor"], &["worker", "--drain"], &refused] {
         let lines = Terminal::wide(COLUMNS, &q, args).screen();
+        assert_ne!(lines.len(), 0, "{args:?}");
         for line in &lines {
             let longest = line.split(' ').map(width).max().unwrap_or(0);
             assert!(width(line) <= usize::from(COLUMNS) || longest > 36, "{args:?}: {line:?}");
         }
     }
+    // Unless it is a command, which is there to be copied.
+    let lines = Terminal::wide(COLUMNS, &q, &["blame", "out/never-written.txt"]).screen();
+    assert!(lines.iter().filter(|line| line.contains('`')).all(|line| line.matches('`').count() % 2 == 0), "{lines:?}");
     let lines = Terminal::wide(COLUMNS, &q, &["config"]).screen();
     let at = lines.iter().position(|line| line.starts_with("handlers.claude_extraction.pass_env")).unwrap();
     assert!(
@@ -167,10 +172,14 @@ fn lines_are_broken_between_words() {
 }
 
 #[test]
-fn a_narrow_list_has_the_reason_rather_than_the_tries() {
+fn a_narrow_list_has_the_reason_rather_than_the_tries_or_below() {
     let q = busy();
+    let lines = Terminal::wide(70, &q, &["list"]).screen();
+    assert!(lines[0].contains("NOTE") && !lines[0].contains("TRIES"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("  waits on")), "{lines:?}");
     let lines = Terminal::wide(60, &q, &["list"]).screen();
-    assert!(lines[0].contains("NOTE") && lines.iter().any(|line| line.contains("waits on")), "{lines:?}");
+    assert!(lines[0].contains("TRIES") && !lines[0].contains("NOTE"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("    waits on")), "{lines:?}");
 }
 
 #[test]
@@ -215,4 +224,44 @@ fn drift_is_told_once() {
     assert_eq!(lines.iter().filter(|line| line.contains("out/a.txt")).count(), 1, "{lines:?}");
     assert!(lines[0].starts_with("changed    out/a.txt") && lines[1].contains("1 differ"), "{lines:?}");
     assert!(q.run(&["reconcile"]).stderr.contains("out/a.txt"), "and logged where logs are read");
+}
+
+/// All of it is in `jobq show`.
+#[test]
+fn a_failure_that_has_much_to_say_does_not_fill_the_screen() {
+    let q = Scratch::new();
+    let handler = q.path().join(".jobq/handlers/loud");
+    std::fs::create_dir(handler.parent().unwrap()).unwrap();
+    std::fs::write(&handler, "#!/bin/sh\nhead -c 9000 /dev/zero | tr '\\0' x >&2; exit 65\n").unwrap();
+    std::fs::set_permissions(&handler, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let id = q.enqueue(&["loud"]);
+    let lines = Terminal::of(&q, &["worker", "--drain"]).screen();
+    assert!(lines.iter().map(|line| width(line)).sum::<usize>() < 800, "{lines:?}");
+    assert!(lines.concat().contains(&format!("(`jobq show {id}` has all of it)")), "{lines:?}");
+}
+
+/// Ids are for typing, and the rest is what the tables are for.
+#[test]
+fn a_narrow_terminal_keeps_ids_whole_with_status_and_reason() {
+    let q = Scratch::new();
+    let id = q.enqueue(&["delete_file", r#"{"path":"no-such-file","requireExists":true}"#, "--max-attempts", "1"]);
+    q.ok(&["worker", "--drain"]);
+    q.sql().execute("UPDATE jobs SET last_error = 'not_found: no-such-file is not there'", []).unwrap();
+    let all = |columns: u16, args: &[&str]| {
+        let lines = Terminal::wide(columns, &q, args).screen();
+        let fits = |line: &&String| width(line) <= usize::from(columns) || line.contains('?');
+        assert!(lines.iter().all(|line| fits(&line)), "{columns}: {lines:?}");
+        lines.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for columns in [20, 40, 60, 80, 132] {
+        let list = all(columns, &["list", "--status", "failed"]);
+        let reason = if columns == 20 { "not_found:" } else { "not_found: no-such-file" };
+        assert!(list.contains(&id[..10]) && list.contains("failed"), "{columns}: {list}");
+        assert!(list.contains(reason), "{columns}: {list}");
+        let stats = all(columns, &["stats"]);
+        let failed = stats.split("failed and why?").nth(1).unwrap().split("Is anything").next().unwrap();
+        assert!(failed.contains(&id[..10]) && failed.contains(reason), "{columns}: {failed}");
+        let hour = stats.split("in the last hour?").nth(1).unwrap();
+        assert!(hour.contains("failed"), "{columns}: {hour}");
+    }
 }

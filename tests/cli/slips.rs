@@ -119,3 +119,25 @@ fn a_list_of_a_type_that_nobody_has_is_empty_and_says_so() {
     }
     assert_eq!(q.run(&["list", "--type", "delete_file", "--json"]).stderr, "", "known, and there are none");
 }
+
+/// A program that was meant to run jobs and does not.
+#[test]
+fn handlers_that_cannot_be_used_are_told_by_whoever_looks_at_them() {
+    let q = with_settings("[handlers.\"re size\"]\ncommand = [\"cat\"]\n");
+    let folder = q.path().join(".jobq/handlers");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("plain"), "#!/bin/sh\n").unwrap();
+    std::os::unix::fs::symlink("nowhere", folder.join("dangling")).unwrap();
+    std::fs::write(folder.join("judged.schema.json"), "{oops").unwrap();
+    let words = ["`re size`", "`plain`", "chmod +x", "`dangling`", "a link to nothing", "`judged`"];
+    for args in [&["config"][..], &["worker", "--drain"]] {
+        let said = q.run(args);
+        assert!(said.code == 0 && words.iter().all(|word| said.stderr.contains(word)), "{args:?}: {}", said.stderr);
+    }
+    let doctor = q.json(&["doctor"]);
+    let check = doctor.iter().find(|check| check["check"] == "handlers").unwrap();
+    let message = check["message"].as_str().unwrap();
+    assert!(check["verdict"] == "warn" && words.iter().all(|word| message.contains(word)), "{message}");
+    let healthy = Scratch::new();
+    assert!(healthy.json(&["doctor"]).iter().any(|check| check["check"] == "handlers" && check["verdict"] == "ok"));
+}

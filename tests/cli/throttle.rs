@@ -6,6 +6,7 @@ use jobq::{Queue, QueueOptions};
 use serde_json::json;
 
 use super::harness::Scratch;
+use super::pty::Terminal;
 
 const FILE: &str = "create_file";
 
@@ -18,7 +19,7 @@ fn status(q: &Scratch, id: &str) -> String {
 }
 
 /// This process, as one that has claimed a file job.
-fn claim(q: &Scratch) -> (Queue, OwnerLock, jobq::store::Lease) {
+pub fn claim(q: &Scratch) -> (Queue, OwnerLock, jobq::store::Lease) {
     let queue = QueueOptions::at(q.db()).recover(false).open().unwrap();
     let lock = OwnerLock::acquire(&queue.owners_folder()).unwrap();
     let (owner, types) = (lock.owner().clone(), vec![FILE.to_owned()]);
@@ -55,6 +56,10 @@ fn a_paused_type_is_shown_wherever_its_jobs_are() {
         let text = q.ok(&args);
         assert!(text.contains(&format!("paused until {until}")), "{args:?}: {text}");
         assert!(text.contains("rate_limited: too many") && !text.contains('\u{1b}'), "{args:?}: {text}");
+    }
+    for args in [vec!["list"], vec!["stats"], vec!["handlers"]] {
+        let text = Terminal::wide(200, &q, &args).screen().join("\n");
+        assert!(text.contains("paused for another ") && !text.contains(until), "people are told how long: {text}");
     }
     let failed = &q.json(&["show", &failed])[0];
     assert_eq!(

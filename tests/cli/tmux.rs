@@ -123,12 +123,12 @@ impl<'s> Tmux<'s> {
         self.wait_until(line, |screen| screen.lines().any(|shown| shown == line))
     }
 
-    /// The modes of the terminal, by a shell that has it.
+    /// The modes of the terminal, not its size, by a shell that has it.
     #[track_caller]
     pub fn modes(&self) -> String {
         let kept = self.scratch.path().join(".jobq/modes");
         let _ = std::fs::remove_file(&kept);
-        self.line("stty -a > .jobq/modes.new; mv .jobq/modes.new .jobq/modes");
+        self.line("stty -g > .jobq/modes.new; mv .jobq/modes.new .jobq/modes");
         self.wait_until("the modes", |_| kept.exists());
         std::fs::read_to_string(kept).unwrap()
     }

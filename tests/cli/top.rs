@@ -1,6 +1,7 @@
 //! `jobq top`, at a real terminal.
 
 mod ends;
+mod stopped;
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +14,7 @@ use super::harness::Scratch;
 use super::tmux::{Tmux, wait_until};
 
 /// A program that handles jobs of this type here.
-fn handler(q: &Scratch, job_type: &str, script: &str) {
+pub fn handler(q: &Scratch, job_type: &str, script: &str) {
     let folder = q.path().join(".jobq/handlers");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(job_type);
@@ -190,6 +191,22 @@ fn it_fits_whatever_the_terminal_becomes() {
     tmux.wait_until("all of it again", |screen| screen.contains("DONE 1H") && screen.contains(FAILURE));
     tmux.keys(&["C-c"]);
     tmux.wait_for_line("ended with 0");
+}
+
+#[test]
+fn what_another_program_writes_on_the_screen_goes_when_it_is_drawn_again() {
+    let Jobs { q, .. } = jobs();
+    let Some(tmux) = Tmux::start(&q, 80, 24) else { return };
+    tmux.line("jobq top");
+    tmux.wait_for_all(&[FAILURE, "q quit"]);
+    let mut terminal = File::options().write(true).open(tmux.about("#{pane_tty}")).unwrap();
+    std::io::Write::write_all(&mut terminal, b"\x1b[3;1Hscribbled over it").unwrap();
+    tmux.wait_for("scribbled over it");
+    tmux.keys(&["C-l"]);
+    tmux.wait_until("all of it again", |screen| {
+        !screen.contains("scribbled") && screen.contains(FAILURE) && screen.contains("q quit")
+    });
+    assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
 }
 
 #[test]

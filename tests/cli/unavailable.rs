@@ -127,3 +127,18 @@ fn a_read_only_disk_refuses() {
     q.refused(5, &["--db", db.to_str().unwrap(), "enqueue", "send_mail", "{}"]);
     assert_eq!(std::fs::read(&db).unwrap(), before);
 }
+
+/// Whoever has put it there: an answer is owed for what is durable.
+#[test]
+fn a_pipe_that_nobody_reads_keeps_no_caller_waiting() {
+    let q = Scratch::new();
+    let wake = q.path().join(".jobq/wake");
+    let _ = std::fs::remove_file(&wake);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &wake, 0o600.into()).unwrap();
+    // With patience that ends: broken, each of them would stand for ever.
+    for args in [&["enqueue", "create_file", r#"{"path":"a","content":"a"}"#][..], &["worker", "--drain"]] {
+        let (command, _lines) = super::running::start(&q, args);
+        assert_eq!(command.end().0, Some(0), "{args:?}");
+    }
+    assert!(q.path().join("a").exists());
+}

@@ -237,3 +237,14 @@ fn output_that_nobody_takes_neither_stops_a_worker_nor_keeps_it() {
     }
     assert_eq!(std::fs::read_dir(q.path().join("f")).unwrap().count(), 2_000);
 }
+
+#[test]
+fn a_worker_whose_lines_cannot_be_written_says_so_and_goes_on() {
+    let q = Scratch::new();
+    create(&q, "a.txt", "a");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = q.command(&["worker", "--drain"]).stdout(full).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.matches("cannot write the worker's lines").count(), 1, "{said}");
+    assert!(output.status.success() && read(&q, "a.txt") == "a");
+}

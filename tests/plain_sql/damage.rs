@@ -87,9 +87,15 @@ fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
 /// A number that is behind the job's events costs nobody anything: it is set right by whoever writes the next event.
 #[test]
 fn a_damaged_number_of_events_stops_nobody() {
+    for number in [0, -1, -5, i64::MIN] {
+        assert_set_right(number);
+    }
+}
+
+fn assert_set_right(number: i64) {
     let Some(bench) = Bench::set_up() else { return };
     let forget = |id: &str| {
-        let forgotten = raw(&bench.db).execute("UPDATE jobs SET event_seq = 0 WHERE id = ?1", [id]);
+        let forgotten = raw(&bench.db).execute("UPDATE jobs SET event_seq = ?2 WHERE id = ?1", (id, number));
         assert_eq!(forgotten, Ok(1));
     };
     let [before, damaged, after] = ["1", "2", "3"].map(|text| bench.queue.enqueue(note(text)).unwrap().id);
@@ -111,4 +117,22 @@ fn a_damaged_number_of_events_stops_nobody() {
     assert_eq!(event_types(&bench.queue, &cancelled), ["queued", "cancelled"]);
     let numbers = "SELECT event_seq - (SELECT max(seq) FROM job_events WHERE job_id = jobs.id) FROM jobs";
     assert_eq!(rows(&raw(&bench.db), numbers), [["0"]; 4], "and is right from then on");
+    let disorder =
+        "SELECT count(*) FROM job_events a JOIN job_events b USING (job_id) WHERE a.id < b.id AND a.seq >= b.seq";
+    assert_eq!(rows(&raw(&bench.db), disorder), [["0"]], "{number}: numbers follow the order of what happened");
+}
+
+/// A hold is found by its key, so one whose key is damaged is nobody's, and whoever stands behind it
+/// would wait for ever.
+#[test]
+fn a_damaged_hold_goes_with_its_job() {
+    let Some(bench) = Bench::set_up() else { return };
+    let [first, other] = ["a.txt", "c.txt"].map(|path| bench.queue.enqueue(CreateFile::text(path, "1")).unwrap().id);
+    let conn = raw(&bench.db);
+    let (hold, of_job) = ("UPDATE job_holds SET key = 'path:b.txt' WHERE job_id = ?1", [&first]);
+    assert_eq!(conn.execute(hold, of_job), Ok(1));
+    let behind = bench.queue.enqueue(CreateFile::text("b.txt", "2")).unwrap().id;
+    assert_eq!(rows(&conn, &format!("SELECT gate FROM jobs WHERE id = '{behind}'")), [["held"]]);
+    assert_eq!(run_order(bench.queue.store()), [first, other, behind]);
+    assert_eq!(rows(&conn, "SELECT * FROM job_holds"), Vec::<Vec<String>>::new());
 }

@@ -60,10 +60,12 @@ fn rows_of_plain_sql_are_judged_too() {
 fn a_job_is_judged_again_when_it_runs() {
     let place = Place::new();
     place.handler("greet", "touch ran");
-    let id = place.enqueue_once("greet", "{}");
+    let id = place.enqueue(NewJob::raw("greet", "{}"));
     std::fs::write(place.handlers().join("greet.schema.json"), SCHEMA).unwrap();
     place.drain();
-    assert_failed(&place.job(&id), &["invalid_input", "schema"]);
+    let job = place.job(&id);
+    assert_failed(&job, &["invalid_input", "schema"]);
+    assert_eq!((job.attempts, job.max_attempts), (1, 3), "no other attempt would help");
     assert!(!place.path("ran").exists());
 }
 

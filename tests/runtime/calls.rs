@@ -123,7 +123,7 @@ fn a_commit_that_is_dropped_happens_whole_and_once() {
 
 #[test]
 fn many_at_once_are_all_accepted_and_refusals_are_errors() {
-    let World { runtime, queue, .. } = world();
+    let World { runtime, queue, folder: _kept } = world();
     runtime.block_on(async {
         let job = |n: u32| NewJob::raw("send_mail", format!(r#"{{"n":{n}}}"#));
         // Spawned: the future owns what it needs.
@@ -154,7 +154,7 @@ impl std::task::Wake for Unpark {
 
 #[test]
 fn it_needs_no_runtime_of_a_certain_kind() {
-    let World { queue, .. } = world();
+    let World { queue, folder: _kept, .. } = world();
     let waker = Arc::new(Unpark(std::thread::current())).into();
     let mut enqueue = pin!(queue.enqueue_async(mail()));
     let answer = loop {

@@ -139,15 +139,15 @@ impl World {
         while soon(self.told.recv()).await.unwrap() != what {}
     }
 
-    /// Everything it was told until the worker's end.
-    async fn stop(mut self) -> (Vec<&'static str>, Arc<Queue>) {
+    /// Everything it was told until the worker's end, and the job as it is then.
+    async fn stop(mut self) -> (Vec<&'static str>, Job) {
         self.shutdown.request();
         soon(self.end).await.unwrap().unwrap();
         let mut told = Vec::new();
         while let Ok(what) = self.told.try_recv() {
             told.push(what);
         }
-        (told, self.queue)
+        (told, only_job(&self.queue))
     }
 }
 
@@ -220,8 +220,8 @@ fn a_cancelled_job_s_future_is_dropped() {
             world.queue.cancel(&only_job(&world.queue).id).unwrap();
             assert_eq!(world.attempt().await.outcome, AttemptEnd::Cancelled);
             world.hear("dropped").await;
-            let (_, queue) = world.stop().await;
-            assert_eq!(only_job(&queue).status, Status::Cancelled);
+            let (_, job) = world.stop().await;
+            assert_eq!(job.status, Status::Cancelled);
         }
     });
 }
@@ -248,9 +248,8 @@ fn a_future_that_heeds_it_ends_with_the_worker_and_costs_no_attempt() {
     on_one_thread(async {
         let mut world = World::start(job(Task::Heedful));
         world.hear("begun").await;
-        let (told, queue) = world.stop().await;
+        let (told, job) = world.stop().await;
         assert_eq!(told, ["dropped"]);
-        let job = only_job(&queue);
         assert_eq!((job.status, job.attempts), (Status::Pending, 0));
     });
 }

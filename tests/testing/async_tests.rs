@@ -23,6 +23,8 @@ enum Do {
     Hang,
     /// For ever, and never again.
     HangOnce,
+    /// Counts what its runtime has to do, before it first awaits something and after.
+    Count,
 }
 
 impl Payload for Do {
@@ -50,6 +52,14 @@ impl AsyncHandler for Doer {
         match job {
             Do::Nothing => {}
             Do::Sleep => tokio::time::sleep(Duration::from_millis(1)).await,
+            Do::Count => {
+                let count = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+                let before = count();
+                tokio::task::yield_now().await;
+                if count() != before + 1 {
+                    return Err(HandlerError::permanent(format_args!("{before}, then {}", count())));
+                }
+            }
             Do::HangOnce if self.1.swap(true, Ordering::SeqCst) => {}
             Do::Hang | Do::HangOnce => pending().await,
         }
@@ -156,6 +166,15 @@ fn a_handler_that_needs_nothing_of_its_runtime_runs_wherever_the_test_waits() {
     let (runtime, queue, _told) = world();
     queue.enqueue(Do::Nothing).unwrap();
     assert_eq!(runtime.block_on(async { queue.run_all() }).completed, 1);
+}
+
+/// As long as it only computes it has not, and may take longer than a runtime has to answer.
+#[test]
+fn a_runtime_is_asked_when_its_handler_first_waits() {
+    let (runtime, queue, _told) = world();
+    queue.enqueue(Do::Count).unwrap();
+    let ran = runtime.block_on(async { queue.run_all() });
+    assert_eq!(ran.completed, 1, "{:?}", ran.attempts);
 }
 
 /// Whoever waits within it: another of its threads goes on.

@@ -190,3 +190,27 @@ fn a_claim_that_nobody_here_knows_of_is_released() {
     shutdown.request();
     end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
 }
+
+/// A database that refuses the end of one job, as a trigger of the application's may, keeps nobody else waiting.
+#[test]
+fn an_end_that_is_refused_is_one_jobs_own() {
+    for words in ["jobq: no", "no"] {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::new().with(NopHandler);
+        let queue = open(folder.path(), &registry);
+        for n in 0..40 {
+            queue.enqueue(Nop { n }).unwrap();
+        }
+        sql(folder.path())
+            .execute_batch(&format!(
+                "CREATE TRIGGER refuses BEFORE UPDATE OF status ON jobs WHEN NEW.status = 'completed' AND OLD.seq = 20
+                 BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            ))
+            .unwrap();
+        let worker = Worker::new(Arc::clone(&queue), registry, drain()).unwrap();
+        let end = start(worker, Shutdown::new());
+        end.recv_timeout(Duration::from_secs(60)).expect("it ends").expect("without an error");
+        let count = |status| queue.list(&Filter { status: Some(status), ..Filter::default() }).unwrap().len();
+        assert_eq!((count(Status::Completed), count(Status::Failed)), (39, 1), "{words}");
+    }
+}

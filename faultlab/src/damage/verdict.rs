@@ -49,6 +49,10 @@ struct Kept {
     error: String,
     /// The job that it waits on.
     waiting_on: String,
+    /// It waits for others on its path or lane.
+    held: bool,
+    /// Another row has the same id, so this may be either.
+    doubled: bool,
 }
 
 impl Kept {
@@ -85,13 +89,16 @@ pub fn judge(folder: &Path, part: Part, harm: &Harm) -> Verdict {
 fn read(database: &Path) -> rusqlite::Result<(HashMap<String, Kept>, bool)> {
     let sql = Connection::open(database)?;
     let said = sql.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
-    let select = "SELECT id, status, coalesce(last_error, ''), coalesce(waiting_on, '') FROM jobs NOT INDEXED";
+    let select = "SELECT id, status, coalesce(last_error, ''), coalesce(waiting_on, ''), coalesce(gate, '')
+                    FROM jobs NOT INDEXED";
     let mut jobs = sql.prepare(select)?;
     let mut rows = jobs.query([])?;
     let mut kept = HashMap::new();
     while let Ok(Some(row)) = rows.next() {
         let text = |index| row.get_ref(index).ok().and_then(|value| value.as_str().ok()).unwrap_or("?").to_owned();
-        kept.insert(text(0), Kept { status: text(1), error: text(2), waiting_on: text(3) });
+        let doubled = kept.contains_key(&text(0));
+        let (status, error, waiting_on, held) = (text(1), text(2), text(3), text(4) == "held");
+        kept.insert(text(0), Kept { status, error, waiting_on, held, doubled });
     }
     Ok((kept, said.is_ok_and(|said| said == "ok")))
 }
@@ -113,9 +120,10 @@ impl Case<'_> {
             self.verdict.doctor |= forgotten && !self.sound && self.said.is_empty();
             return told;
         }
-        // It was never committed, as far as the log goes; or who was to queue it was not done.
-        let leader_is_done = || self.kept.get(&truth::leader()).is_some_and(Kept::is_completed);
-        if self.part == Part::Log || !self.said.is_empty() || (asked.is_follow_up() && !leader_is_done()) {
+        // It was never committed, as far as the log goes; or who was to queue it was not done, or tells why it is not there.
+        let is_silent = |leader: &Kept| leader.is_completed() && !leader.error.contains(&asked.id);
+        let leader_is_silent = || self.kept.get(&truth::leader()).is_some_and(is_silent);
+        if self.part == Part::Log || !self.said.is_empty() || (asked.is_follow_up() && !leader_is_silent()) {
             return true;
         }
         self.verdict.doctor |= !self.sound;
@@ -232,6 +240,7 @@ impl Case<'_> {
             // nothing could be done at all: a page that SQLite refuses to write to is everybody's.
             let unfound = status == "not there" || error.contains("plan_damaged");
             let unfound = unfound || (status == "pending" && truth::commit_of(asked).is_some());
+            let unfound = unfound || self.kept.get(&asked.id).is_some_and(|kept| kept.held || kept.doubled);
             let stopped = self.verdict.impatient && !self.said.is_empty();
             let told = unfound && (!self.said.is_empty() || !self.sound);
             let misled = self.part == Part::Plan && (told || stopped || self.said.contains(&asked.id));

@@ -8,8 +8,8 @@ use super::some_time;
 
 #[derive(Args)]
 #[command(after_help = "Keys: ↑↓ select, Tab next list, Enter inspect, r retry and c cancel (both ask
-first), ? help, q or Ctrl-C quit. Looking changes nothing. It needs a terminal; programs
-read `jobq stats --json`.
+first), ? help, q or Ctrl-C quit, Ctrl-Z back to the shell for a while. Looking changes
+nothing. It needs a terminal; programs read `jobq stats --json`.
 
 Example:
   jobq top --interval 5s")]

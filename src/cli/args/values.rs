@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jobq::Status;
 use jobq::worker::SHORTEST_LEASE;
+use jobq::{MAX_TIME, Status};
 
 /// One of the words, which shells complete.
 pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
@@ -28,7 +28,13 @@ pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
 
 /// `10s`, `5m`, `1h 30m`, `14d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))
+    let time = humantime::parse_duration(text).map_err(|e| format!("{e}; write it as 10s, 5m, 1h30m or 14d"))?;
+    match time {
+        _ if time > MAX_TIME => Err("is longer than a hundred years".to_owned()),
+        // Times are kept in milliseconds.
+        _ if time < Duration::from_millis(1) && !time.is_zero() => Err("is shorter than a millisecond".to_owned()),
+        _ => Ok(time),
+    }
 }
 
 pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
@@ -45,4 +51,10 @@ pub(crate) fn lease(text: &str) -> Result<Duration, String> {
 pub(crate) fn concurrency(text: &str) -> Result<usize, String> {
     let number = number(text)?;
     if (1..=1024).contains(&number) { Ok(number) } else { Err("is between 1 and 1024".to_owned()) }
+}
+
+/// One of a list, around which people put spaces.
+#[expect(clippy::unnecessary_wraps, reason = "so clap has it")]
+pub(crate) fn trimmed(text: &str) -> Result<String, String> {
+    Ok(text.trim().to_owned())
 }

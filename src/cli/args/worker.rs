@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{concurrency, duration, lease, some_time};
+use super::{concurrency, duration, lease, some_time, trimmed};
 
 #[derive(Args)]
 #[command(
@@ -18,7 +18,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long)]
     pub(crate) drain: bool,
     /// Only these types
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = trimmed)]
     pub(crate) types: Option<Vec<String>>,
     #[arg(
         help = "How long to go without looking when nothing wakes the worker [default: worker.poll_interval, or 1s]",

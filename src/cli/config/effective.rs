@@ -123,7 +123,7 @@ impl Listed<'_> {
         self.add(&in_table("folder"), claude.folder.unwrap_or_else(|| ".".into()));
         self.add(&in_table("pass_env"), claude.pass_env);
         self.add(&in_table("env"), hidden(claude.env));
-        self.add(&in_table("grace"), claude.grace.map(time));
+        self.add(&in_table("grace"), time(claude.grace));
     }
 
     fn program(&mut self, in_table: impl Fn(&str) -> String, program: ProgramSettings) {
@@ -132,7 +132,7 @@ impl Listed<'_> {
         self.add(&in_table("pass_env"), program.pass_env);
         self.add(&in_table("env"), hidden(program.env));
         self.add(&in_table("keep_output"), program.keep_output);
-        self.add(&in_table("grace"), program.grace.map(time));
+        self.add(&in_table("grace"), time(program.grace));
     }
 }
 

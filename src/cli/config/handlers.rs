@@ -62,7 +62,7 @@ impl HandlerTable {
             pass_env: self.pass_env.clone().unwrap_or_default(),
             env: self.env.clone().unwrap_or_default(),
             keep_output: self.keep_output.unwrap_or(usual.keep_output),
-            grace: self.grace,
+            grace: self.grace.unwrap_or(usual.grace),
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn claude_code(handlers: &Handlers) -> ClaudeCode {
     // On top of what it needs to reach its service at all.
     claude.pass_env.extend(table.pass_env.unwrap_or_default());
     claude.env = table.env.unwrap_or_default();
-    claude.grace = table.grace;
+    claude.grace = table.grace.unwrap_or(claude.grace);
     claude
 }
 

@@ -1,10 +1,10 @@
 //! `jobq config`: what holds here and where it comes from, or all that is wrong
 //! with the file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anstyle::Style;
-use jobq::{Queue, printable};
+use jobq::printable;
 use serde_json::{Value, json};
 
 use super::effective::{Setting, Source};
@@ -26,8 +26,8 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
     };
     let file = file_beside(&db).filter(|file| file.exists());
     let mut settings = vec![given("db", whole(&db), how)];
-    let place = Place { db, config, root: None };
-    let root = root(global, &place);
+    let place = Place { db, config, root: global.root.clone() };
+    let root = root(&place);
     settings.extend(root.as_ref().ok().map(|(root, how)| given("root", root, *how)));
     settings.push(given("config", file.map(|file| whole(&file)), (Source::Default, None)));
     let (level, how) = crate::cli::log_level(global);
@@ -39,33 +39,21 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
     settings.extend(place.config.settings(&programs));
     print(&settings, out)?;
     out.warnings(&place.slips()?)?;
+    out.warnings(&crate::cli::handlers::problems(&place)?)?;
     // A database that cannot be opened keeps nobody from reading the settings.
     root?;
     Ok(Answer::Yes)
 }
 
-/// The folder jobs may touch. The queue is opened without naming one, which would
-/// put it on record.
-fn root(global: &Global, place: &Place) -> jobq::Result<(String, How)> {
+/// The folder jobs may touch.
+fn root(place: &Place) -> jobq::Result<(String, How)> {
     let queue = place.open_as_it_is()?;
-    let on_record = queue.root() != home(&queue);
-    let Some(named) = &global.root else {
-        let how = if on_record { Source::Database } else { Source::Default };
-        return Ok((whole(queue.root()), (how, None)));
+    let how = match &place.root {
+        Some(_) => (Source::Flag, Some("--root")),
+        None if queue.store().root().is_some() => (Source::Database, None),
+        None => (Source::Default, None),
     };
-    if on_record {
-        // Only what is on record already is accepted.
-        let named = Place { root: Some(named.clone()), db: place.db.clone(), config: Config::default() };
-        return Ok((whole(named.open_as_it_is()?.root()), (Source::Flag, Some("--root"))));
-    }
-    Ok((whole(named), (Source::Flag, Some("--root"))))
-}
-
-/// The root of a queue of which none is on record.
-fn home(queue: &Queue) -> PathBuf {
-    let folder = queue.database().parent().unwrap_or(queue.database());
-    let inside = folder.file_name() == Some(".jobq".as_ref());
-    folder.parent().filter(|_| inside).unwrap_or(folder).to_owned()
+    Ok((whole(queue.root()), how))
 }
 
 /// A path that means the same wherever it is read.

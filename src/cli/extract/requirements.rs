@@ -48,11 +48,9 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
 
 pub(super) fn read(file: &str) -> Result<Value> {
     let text = read_input(file)?;
-    // Some editors put a mark at the beginning, which is no part of the JSON.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let value = serde_json::from_str(text)
+    let value = serde_json::from_str(&text)
         .map_err(|e| Error::invalid("requirement", format_args!("{} is not JSON: {e}", printable(file))))?;
-    if let Some(number) = too_long(text) {
+    if let Some(number) = too_long(&text) {
         let why = format!("{} has the number {}, of which digits would be lost", printable(file), shortened(number));
         return Err(Error::invalid("requirement", format_args!("{why}; write it as a text, in quotes")));
     }

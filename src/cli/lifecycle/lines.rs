@@ -78,6 +78,7 @@ impl Lines {
         // A handle of its own: one that is stuck must not keep the lock of the standard stream.
         let Ok(stdout) = io::stdout().as_fd().try_clone_to_owned() else { return };
         let mut stdout = std::fs::File::from(stdout);
+        let mut told = false;
         loop {
             if let Some(bar) = bar {
                 draw(bar, self.lock().ended);
@@ -100,7 +101,20 @@ impl Lines {
                 Some(bar) if !closed && !text.is_empty() => bar.suspend(write),
                 _ => write(),
             };
-            if written.is_err() || (closed && text.is_empty()) {
+            let reader_gone = match written {
+                Ok(()) => false,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => true,
+                Err(error) => {
+                    // A disk that is full may have room again. What was to be said is lost, and that is told once.
+                    if !std::mem::replace(&mut told, true) {
+                        crate::cli::print_warning(&format_args!(
+                            "cannot write the worker's lines: {error}; it goes on"
+                        ));
+                    }
+                    false
+                }
+            };
+            if reader_gone || (closed && text.is_empty()) {
                 self.lock().gone = true;
                 self.left.notify_all();
                 return;

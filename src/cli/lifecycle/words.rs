@@ -7,11 +7,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::locate::now;
-use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW};
+use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW, below_each_other};
+use crate::cli::text::shorten;
 
-pub(super) fn for_people(event: &WorkerEvent) -> Option<String> {
+/// With the time, in lines that fit a terminal of that width.
+pub(super) fn for_people(event: &WorkerEvent, columns: Option<usize>) -> Option<String> {
     let time = &rfc3339(now())[11..19];
-    let text = match event {
+    let text = in_words(event)?;
+    let text = columns.map_or(text.clone(), |columns| below_each_other(&text, time.len() + 1, columns));
+    Some(format!("{DIM}{time}{DIM:#} {text}"))
+}
+
+fn in_words(event: &WorkerEvent) -> Option<String> {
+    Some(match event {
         WorkerEvent::Started { worker, types, concurrency } => {
             format!("{DIM}worker {worker}, {concurrency} at a time: {}{DIM:#}", types.join(", "))
         }
@@ -43,8 +51,7 @@ pub(super) fn for_people(event: &WorkerEvent) -> Option<String> {
             format!("{YELLOW}stopping{YELLOW:#} after {}; once more to give it back instead", waiting_for.join(", "))
         }
         _ => return None,
-    };
-    Some(format!("{DIM}{time}{DIM:#} {text}"))
+    })
 }
 
 fn attempt_for_people(attempt: &AttemptReport) -> String {
@@ -57,7 +64,7 @@ fn attempt_for_people(attempt: &AttemptReport) -> String {
         AttemptEnd::Deferred => (YELLOW, "deferred"),
         AttemptEnd::LeaseLost => (RED, "lease lost"),
     };
-    let error = attempt.error.as_ref().map(|e| format!(": {}", printable(&e.text()))).unwrap_or_default();
+    let error = attempt.error.as_ref().map(|e| at_a_glance(&e.text(), &attempt.job_id)).unwrap_or_default();
     format!(
         "{style}{word:<11}{style:#} {} {}  {DIM}attempt {}, {:.1?}{DIM:#}{error}",
         printable(&attempt.job_type),
@@ -65,6 +72,13 @@ fn attempt_for_people(attempt: &AttemptReport) -> String {
         attempt.attempt,
         attempt.duration
     )
+}
+
+/// An error may be all that a program has printed; a few lines of it tell which it is.
+fn at_a_glance(error: &str, job_id: &str) -> String {
+    let (whole, most) = (printable(error), 240);
+    let short = shorten(&whole, most);
+    if short == whole { format!(": {whole}") } else { format!(": {short} (`jobq show {job_id}` has all of it)") }
 }
 
 /// When, what, and what there is to say about it.

@@ -1,10 +1,10 @@
 //! The thread that reads the queue and does what was asked for, so that keys are
 //! heard while the database is slow.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::time::{Duration, Instant};
 
-use jobq::{Queue, Result};
+use jobq::{Queue, Result, printable};
 
 use super::model::{Happened, Notice, Request, Seen};
 use super::page::Detail;
@@ -39,16 +39,25 @@ impl Looker {
             }
             // A look at a queue that has piled up takes its time; others need the disk, too.
             let pause = self.every.max(begun.elapsed() * (SHARE - 1));
-            match requests.recv_timeout(pause) {
-                Ok(request) => {
-                    if let Some(notice) = self.act(request)
-                        && tell.send(Happened::Acted(notice)).is_err()
-                    {
-                        return;
-                    }
+            let notice = match requests.recv_timeout(pause) {
+                Ok(Request::Inspect(id)) => {
+                    self.inspected = id;
+                    continue;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Request::Rest) => {
+                    let (kept, until_dropped) = channel();
+                    // If nobody hears it, nobody keeps it.
+                    let _ = tell.send(Happened::AtRest(kept));
+                    let _ = until_dropped.recv();
+                    continue;
+                }
+                Ok(Request::Retry(id)) => self.act(|queue| retry(queue, &id)),
+                Ok(Request::Cancel(id)) => self.act(|queue| cancel(queue, &id)),
+                Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if tell.send(Happened::Acted(notice)).is_err() {
+                return;
             }
         }
     }
@@ -62,9 +71,13 @@ impl Looker {
 
     fn try_look(&mut self) -> Result<Seen> {
         let queue = match self.queue.take() {
-            // One that was deleted or moved away could be read for ever.
-            Some(queue) if queue.database().exists() => queue,
-            _ => self.place.open_as_it_is()?,
+            // One that was deleted, replaced or moved away could be read for ever.
+            Some(queue) if queue.still_there().is_ok() => queue,
+            _ => {
+                // What is short enough in one database may not be in another.
+                self.known.clear();
+                self.place.open_as_it_is()?
+            }
         };
         let queue = self.queue.insert(queue);
         let mut ids = Ids::knowing(queue, std::mem::take(&mut self.known));
@@ -77,28 +90,22 @@ impl Looker {
                 read => Some(read.map_err(|error| error.to_string())),
             },
         };
-        Ok(Seen { snapshot, inspected })
+        Ok(Seen { root: root_of(queue), snapshot, inspected })
     }
 
     /// As the command of the same name does it, with a queue opened for it.
-    fn act(&mut self, request: Request) -> Option<Notice> {
-        let done = match request {
-            Request::Inspect(id) => {
-                self.inspected = id;
-                return None;
-            }
-            Request::Retry(id) => self.open_to_change().and_then(|queue| retry(&queue, &id)),
-            Request::Cancel(id) => self.open_to_change().and_then(|queue| cancel(&queue, &id)),
-        };
+    fn act(&mut self, act: impl FnOnce(&Queue) -> Result<String>) -> Notice {
+        self.queue = None;
+        let done = self.place.open().and_then(|queue| act(&queue));
         let refused = done.is_err();
         let text = done.unwrap_or_else(|error| error.to_string());
-        Some(Notice { text, refused, at: now() })
+        Notice { text, refused, at: now() }
     }
+}
 
-    fn open_to_change(&mut self) -> Result<Queue> {
-        self.queue = None;
-        self.place.open()
-    }
+/// For the person.
+pub(super) fn root_of(queue: &Queue) -> String {
+    printable(&queue.root().to_string_lossy())
 }
 
 fn retry(queue: &Queue, id: &str) -> Result<String> {

@@ -1,6 +1,7 @@
 //! What the screen is about, and how it changes by what happens. Nothing here
 //! reads the queue or writes to the terminal.
 
+mod events;
 mod question;
 mod selection;
 #[cfg(test)]
@@ -9,60 +10,15 @@ mod tests;
 use jobq::clock::Millis;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+pub(super) use self::events::{Happened, Notice, Request, Seen, Todo};
 pub(super) use self::question::{Question, Verb};
 pub(super) use self::selection::{Panel, Selection};
-use super::page::{Detail, Page, Subject};
+use super::page::{Page, Subject};
+use super::signals::Whom;
 use super::snapshot::{Row, Snapshot};
 
 /// How long good news stay; bad ones stay until a key is pressed.
 const NEWS: Millis = 10_000;
-
-/// Something that has happened.
-pub(super) enum Happened {
-    Key(KeyEvent),
-    /// The terminal has this size now.
-    Resized(u16, u16),
-    /// The queue was looked at, or why it could not be.
-    Looked(Box<Result<Seen, String>>),
-    /// What was asked for has been done, or refused.
-    Acted(Notice),
-    /// A signal.
-    ToldToQuit,
-    /// Something without which there is nothing more to show.
-    Broken(String),
-}
-
-pub(super) struct Seen {
-    pub(super) snapshot: Snapshot,
-    /// The job on the page, if there is one.
-    pub(super) inspected: Option<Result<Detail, String>>,
-}
-
-/// What is to be done about it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Todo {
-    Ask(Request),
-    /// Draw everything anew: something else has written on the screen.
-    Redraw,
-    Quit,
-}
-
-/// What the queue is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Request {
-    /// Show this job with every look from now on, or none.
-    Inspect(Option<String>),
-    Retry(String),
-    Cancel(String),
-}
-
-/// A line for the person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Notice {
-    pub(super) text: String,
-    pub(super) refused: bool,
-    pub(super) at: Millis,
-}
 
 pub(super) struct Model {
     pub(super) root: String,
@@ -78,6 +34,8 @@ pub(super) struct Model {
     pub(super) notice: Option<Notice>,
     /// What was asked for and has not been answered yet.
     pub(super) unanswered: usize,
+    /// Who is to stop as soon as the queue is not in use.
+    pub(super) stop: Option<Whom>,
 }
 
 impl Model {
@@ -93,10 +51,11 @@ impl Model {
             question: None,
             notice: None,
             unanswered: 0,
+            stop: None,
         }
     }
 
-    /// `Broken` is not for the model: there is nothing left to show.
+    /// What is about the process and its terminal, and not about what is shown, is not for the model.
     pub(super) fn update(&mut self, happened: Happened) -> Option<Todo> {
         match happened {
             Happened::Key(key) => return self.key(key),
@@ -113,13 +72,15 @@ impl Model {
                 self.unanswered = self.unanswered.saturating_sub(1);
                 self.notice = Some(notice);
             }
-            Happened::ToldToQuit | Happened::Broken(_) => return Some(Todo::Quit),
+            Happened::ToldToStop => return self.stop(Whom::Us),
+            Happened::ToldToQuit => return Some(Todo::Quit),
+            Happened::Continued | Happened::AtRest(_) | Happened::Broken(_) => {}
         }
         None
     }
 
     fn looked(&mut self, looked: Result<Seen, String>) {
-        let Seen { snapshot, inspected } = match looked {
+        let Seen { root, snapshot, inspected } = match looked {
             Ok(seen) => seen,
             Err(why) => {
                 self.unavailable = Some(why);
@@ -127,6 +88,7 @@ impl Model {
             }
         };
         self.unavailable = None;
+        self.root = root;
         self.notice.take_if(|notice| !notice.refused && snapshot.at - notice.at > NEWS);
         self.selection.keep_in(&snapshot);
         self.snapshot = Some(snapshot);
@@ -143,6 +105,7 @@ impl Model {
                 // The second is what terminals send for Ctrl-\, which also means: quit.
                 KeyCode::Char('c' | '4') => Some(Todo::Quit),
                 KeyCode::Char('l') => Some(Todo::Redraw),
+                KeyCode::Char('z') => self.stop(Whom::Foreground),
                 _ => None,
             };
         }
@@ -205,10 +168,14 @@ impl Model {
         Some(Todo::Ask(Request::Inspect(Some(id))))
     }
 
-    /// Asks the person, if the key is for something that is done to a job.
+    /// Asks the person, if the key is for something that is done to a job; what would be
+    /// refused in any case is told at once.
     fn wonder(&mut self, code: KeyCode) {
-        let row = self.subject().cloned();
-        self.question = Verb::of(code).zip(row).map(|(verb, row)| Question { verb, row });
+        let Some((verb, row)) = Verb::of(code).zip(self.subject().cloned()) else { return };
+        match verb.refusal(row.status) {
+            None => self.question = Some(Question { verb, row }),
+            Some(why) => self.notice = Some(Notice { text: why.to_owned(), refused: true, at: 0 }),
+        }
     }
 
     fn answered(&mut self, question: Question, code: KeyCode) -> Option<Todo> {
@@ -223,6 +190,11 @@ impl Model {
     fn ask(&mut self, request: Request) -> Todo {
         self.unanswered += 1;
         Todo::Ask(request)
+    }
+
+    /// Once, however often it is said until then.
+    fn stop(&mut self, whom: Whom) -> Option<Todo> {
+        self.stop.replace(whom).is_none().then_some(Todo::Ask(Request::Rest))
     }
 
     fn page_lines(&self) -> usize {

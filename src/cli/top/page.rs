@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 use super::snapshot::Row;
 use super::style::on_screen;
 use crate::cli::events::event_style;
+use crate::cli::gone::Gone;
 use crate::cli::output::{BOLD, DIM, RED};
 use crate::cli::show::columns;
 use crate::cli::text::{fold, shorten};
@@ -48,8 +49,9 @@ impl Detail {
         let job = queue.get(id)?;
         let query = EventQuery { job_id: Some(id.to_owned()), after: 0, limit: MOST_EVENTS };
         let events = queue.events(&query)?;
+        let gone = Gone::among(std::slice::from_ref(&job), queue)?;
         let mut columns =
-            columns(&job).map_err(|e| jobq::Error::new(jobq::ErrorKind::Internal, format!("job {id}: {e}")))?;
+            columns(&job, &gone).map_err(|e| jobq::Error::new(jobq::ErrorKind::Internal, format!("job {id}: {e}")))?;
         for (_, text) in &mut columns {
             cut(text);
         }
@@ -175,7 +177,7 @@ fn item(name: Span<'static>, text: &Span<'_>, width: usize) -> Vec<Line<'static>
 }
 
 fn help(width: usize, colours: bool) -> Vec<Line<'static>> {
-    const KEYS: [(&str, &str); 12] = [
+    const KEYS: [(&str, &str); 13] = [
         ("↑ ↓  k j", "select a job; on a page like this one: scroll"),
         ("Tab", "the next list: running, failed, pending"),
         ("PgUp PgDn", "ten jobs, or a page; Home and End: first and last"),
@@ -186,6 +188,7 @@ fn help(width: usize, colours: bool) -> Vec<Line<'static>> {
         ("Esc  q", "back; on the lists q quits"),
         ("Ctrl-C", "quit"),
         ("Ctrl-L", "draw everything again"),
+        ("Ctrl-Z", "back to the shell for a while; `fg` comes back"),
         ("DONE 1H", "completed in the last hour; + means: at least"),
         ("P50 P95", "how long the newest completed jobs took: half, and 95 of 100, no longer than this"),
     ];

@@ -7,9 +7,11 @@ use jobq::clock::Millis;
 use jobq::store::{Progress, RecentGroup};
 use jobq::{Filter, Gate, Job, Queue, RecentQuery, Result, Stats, Status, printable};
 
+use crate::cli::gone::Gone;
 use crate::cli::ids::Ids;
 use crate::cli::list::why;
 use crate::cli::locate::now;
+use crate::cli::output::{heard, while_paused};
 
 /// Rows of each list; no screen shows more.
 const ROWS: u32 = 100;
@@ -74,13 +76,13 @@ pub(super) struct Row {
 impl Snapshot {
     pub(super) fn of(queue: &Queue, ids: &mut Ids<'_>) -> Result<Self> {
         let at = now();
-        let stats = queue.stats()?;
+        let (stats, gone) = (queue.stats()?, Gone::from(queue)?);
         let list = |status| queue.list(&Filter { status: Some(status), limit: ROWS, ..Filter::default() });
         let in_ten_seconds = queue.recent(&RecentQuery { since: at - TEN_SECONDS, failures: 0 })?;
         let recent = queue.recent(&RecentQuery { since: at - MINUTE, failures: ROWS })?;
         Ok(Self {
             at,
-            running: short(list(Status::Claimed)?.iter().map(|job| running(job, &stats)), ids),
+            running: short(list(Status::Claimed)?.iter().map(|job| running(job, &stats, &gone)), ids),
             failed: short(recent.failures.iter().map(|job| failed(job, &stats)), ids),
             pending: pending(&list(Status::Pending)?, at, ids),
             types: types(&stats),
@@ -138,7 +140,7 @@ fn types(stats: &Stats) -> Vec<TypeCounts> {
     }
     for pause in &stats.paused {
         let reason = pause.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        types.entry(&pause.job_type).or_default().paused = Some(note(&format!("paused until {}{reason}", pause.until)));
+        types.entry(&pause.job_type).or_default().paused = Some(note(&(while_paused(&pause.until) + &reason)));
     }
     let named = |(name, counts): (&str, TypeCounts)| TypeCounts { name: printable(name), ..counts };
     let mut types: Vec<_> = types.into_iter().map(named).collect();
@@ -170,17 +172,15 @@ fn short(rows: impl Iterator<Item = Row>, ids: &mut Ids<'_>) -> Vec<Row> {
     rows.map(|row| Row { short_id: printable(&ids.short(&row.id)), ..row }).collect()
 }
 
-fn running(job: &Job, stats: &Stats) -> Row {
+fn running(job: &Job, stats: &Stats, gone: &Gone) -> Row {
     let progress = job.progress.as_ref().and_then(|text| serde_json::from_str::<Progress>(text.as_str()).ok());
     let (percent, message) = progress.map_or((None, None), |progress| (Some(progress.percent), progress.message));
     let stuck = stats.stuck.iter().find(|stuck| stuck.id == job.id);
-    let text = match (stuck, &job.outcome) {
-        (Some(stuck), _) => {
-            let last = stuck.last_sign_of_life.as_deref().unwrap_or("its claim");
-            format!("no sign of life since {last}: see `jobq doctor`")
-        }
+    let text = match (gone.why(job), stuck, &job.outcome) {
+        (Some(why), ..) => why.to_owned(),
+        (_, Some(stuck), _) => format!("last heard of {}: see `jobq doctor`", heard(stuck)),
         _ if job.cancel_requested => "asked to stop".to_owned(),
-        (_, Some(_)) => "decided, being applied".to_owned(),
+        (.., Some(_)) => "decided, being applied".to_owned(),
         _ => message.unwrap_or_default(),
     };
     Row { percent, ..row(job, job.claimed_at, &text) }

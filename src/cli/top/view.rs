@@ -182,14 +182,17 @@ fn said(model: &Model, columns: u16) -> Line<'static> {
         let style = on_screen(YELLOW, model.colours).add_modifier(Modifier::BOLD);
         return Line::styled(asked(question, columns), style);
     }
-    let (text, style) = if let Some(notice) = &model.notice {
+    let (text, style) = if let Some(why) = &model.unavailable {
+        let notice = model.notice.as_ref().map(|notice| format!("; {}", notice.text)).unwrap_or_default();
+        (format!("cannot read the queue: {why}{notice}"), RED)
+    } else if let Some(notice) = &model.notice {
         (notice.text.clone(), if notice.refused { RED } else { GREEN })
     } else if model.unanswered > 0 {
         ("working …".to_owned(), CYAN)
-    } else if let Some(why) = &model.unavailable {
-        (format!("cannot read the queue: {why}"), RED)
     } else if let (None, Some(row)) = (&model.page, model.selected()) {
-        (format!("{}  {}", printable(&row.id), row.note), DIM)
+        let id = printable(&row.id);
+        let note = jobs::note(row, columns.saturating_sub(width(&id) + 3));
+        (format!("{id}  {note}"), DIM)
     } else {
         return Line::default();
     };

@@ -13,7 +13,7 @@ use super::lease::{self, End, Held};
 use super::row::read;
 use super::tx::Tx;
 use crate::clock::{Millis, rfc3339};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::state::Status;
 use crate::store::{
     Application, Applier, ApplyReport, EffectOp, EnqueueJob, Failure, FileStamp, Lease, PlannedEffect, Precondition,
@@ -136,24 +136,11 @@ fn queue_follow_ups(tx: &Tx<'_>, jobs: &[EnqueueJob]) -> Result<Vec<String>> {
     for job in jobs {
         match tx.atomically(|| enqueue::enqueue(tx, std::slice::from_ref(job))) {
             Ok(_) => {}
-            Err(error) if is_answer(&error) => refused.push(format!("{} {}: {error}", job.job_type, job.id)),
+            Err(error) if error.is_answer() => refused.push(format!("{} {}: {error}", job.job_type, job.id)),
             Err(error) => return Err(error),
         }
     }
     Ok(refused)
-}
-
-/// An error that answers the request, as opposed to trouble with the database.
-pub(super) fn is_answer(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Invalid
-            | ErrorKind::NotFound
-            | ErrorKind::LeaseLost
-            | ErrorKind::WrongState
-            | ErrorKind::Conflict
-            | ErrorKind::PathBusy
-    )
 }
 
 fn mark_applied<'e>(

@@ -178,6 +178,12 @@ pub(super) fn sql_error(error: rusqlite::Error) -> Error {
         ErrorCode::ConstraintViolation if text.starts_with("jobq: ") => {
             (ErrorKind::WrongState, text["jobq: ".len()..].to_owned())
         }
+        // What we write was looked at before: it is a row that is written back, or found in another's place.
+        // A bug would cost jobs one by one, so it is not yet called damage of everything.
+        ErrorCode::ConstraintViolation if is_about_a_value(code.extended_code) => (
+            ErrorKind::Internal,
+            format!("the database is damaged, or jobq has a bug ({text}); `jobq doctor --deep` says which"),
+        ),
         ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => (ErrorKind::Io, format!("disk trouble: {text}")),
         // Nobody's bug, and it may pass: what a worker has finished must not fail for it.
         ErrorCode::OutOfMemory | ErrorCode::OperationInterrupted => {
@@ -186,6 +192,12 @@ pub(super) fn sql_error(error: rusqlite::Error) -> Error {
         _ => (ErrorKind::Internal, format!("database: {text}")),
     };
     Error::new(kind, text).with_source(error)
+}
+
+/// A rule of the schema for what may stand in a row, whatever stands in others.
+const fn is_about_a_value(extended_code: std::ffi::c_int) -> bool {
+    use rusqlite::ffi::{SQLITE_CONSTRAINT_CHECK, SQLITE_CONSTRAINT_DATATYPE, SQLITE_CONSTRAINT_NOTNULL};
+    matches!(extended_code, SQLITE_CONSTRAINT_CHECK | SQLITE_CONSTRAINT_DATATYPE | SQLITE_CONSTRAINT_NOTNULL)
 }
 
 #[cfg(test)]
@@ -255,5 +267,17 @@ mod tests {
         ] {
             assert_eq!(kind(code), expected, "{code}");
         }
+    }
+
+    /// A bit of what SQLite notes of a row makes a text a blob, or nothing at all; then it is
+    /// the rules for rows that are hurt, and no page.
+    #[test]
+    fn a_row_that_no_rule_allows_may_be_damage() {
+        let said = |code| sql_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
+        for code in [ffi::SQLITE_CONSTRAINT_DATATYPE, ffi::SQLITE_CONSTRAINT_NOTNULL, ffi::SQLITE_CONSTRAINT_CHECK] {
+            let said = said(code);
+            assert!(said.contains("the database is damaged, or") && said.contains("doctor --deep"), "{said}");
+        }
+        assert!(!said(ffi::SQLITE_CONSTRAINT_UNIQUE).contains("damaged"));
     }
 }

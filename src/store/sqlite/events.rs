@@ -30,6 +30,11 @@ pub(super) fn write(tx: &Tx<'_>, event: &NewEvent<'_>) -> Result<i64> {
 /// Their global ids are in the order given.
 pub(super) fn write_all(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
     for some in events.chunks(AT_ONCE) {
+        // The first is the trigger's, which tells that the job was queued; whoever is before it has a damaged number.
+        if some.iter().any(|event| event.seq <= 1) {
+            renumber(tx, some)?;
+            continue;
+        }
         let values = some.iter().flat_map(|event| -> [&dyn ToSql; 6] {
             [&event.job_id, &event.seq, &event.attempt, &event.event_type, &event.data, &tx.now]
         });
@@ -85,7 +90,9 @@ fn insert_sql(rows: usize) -> String {
 pub(super) fn read(conn: &rusqlite::Connection, query: &EventQuery) -> Result<Vec<Event>> {
     const SELECT: &str = "SELECT id, job_id, seq, attempt, type, data, at FROM job_events";
     let sql = match query.job_id {
-        Some(_) => format!("{SELECT} WHERE job_id = ?1 AND id > ?2 ORDER BY seq LIMIT ?3"),
+        // By what the next page begins with, which is the order in which they were written. With the plus no plan walks
+        // the events of all jobs for that.
+        Some(_) => format!("{SELECT} WHERE job_id = ?1 AND id > ?2 ORDER BY +id LIMIT ?3"),
         None => format!("{SELECT} WHERE ?1 IS NULL AND id > ?2 ORDER BY id LIMIT ?3"),
     };
     let mut statement = conn.prepare_cached(&sql).map_err(sql_error)?;

@@ -127,8 +127,9 @@ pub(super) fn wake_next(tx: &Tx<'_>, keys: &[String]) -> Result<()> {
 /// Everything that follows from a job's end: its holds go, the next on each
 /// key may run, and those that waited on a completed job go on.
 pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], status: Status) -> Result<()> {
+    let mut strayed = false;
     for key in keys {
-        tx.execute("DELETE FROM job_holds WHERE key = ?1 AND seq = ?2", params![key, seq])?;
+        strayed |= tx.execute("DELETE FROM job_holds WHERE key = ?1 AND seq = ?2", params![key, seq])? == 0;
         if status != Status::Completed {
             tx.execute(
                 "INSERT INTO retry_guards (key, seq) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -137,11 +138,36 @@ pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], st
         }
     }
     wake_next(tx, keys)?;
+    if strayed {
+        release_strays(tx, seq, job_id)?;
+    }
     if status == Status::Completed {
         open_waiters(tx, job_id)?;
     }
     Ok(())
 }
+
+/// A hold of an ended job was not found by its key, because the one or the other is damaged. Under
+/// whatever key it stands, it would hold up others for ever, and nobody would say why.
+fn release_strays(tx: &Tx<'_>, seq: i64, job_id: &str) -> Result<()> {
+    // One that was cancelled before it was admitted never had any.
+    let ran = tx.row("SELECT 1 FROM jobs WHERE seq = ?1 AND claimed_at IS NOT NULL", params![seq], |_| Ok(()))?;
+    if ran.is_none() {
+        return Ok(());
+    }
+    let strays = tx.rows(STRAYS, params![seq], |row| read::<String>(row, 0))?;
+    if strays.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(job_id, ?strays, "the database is damaged: a hold of a job that has ended is not under its key");
+    // By its number, because not every key can be bound back. One that is active is in an index, too, and there under
+    // another key: nothing that SQLite would take out.
+    tx.execute("DELETE FROM job_holds WHERE seq = ?1 AND active = 0", params![seq])?;
+    wake_next(tx, &strays)
+}
+
+/// By looking at all there are.
+const STRAYS: &str = "SELECT key FROM job_holds WHERE seq = ?1";
 
 /// Waiters of a completed job move to their next gate. Cancelled ones forget
 /// it too, so that a later retry of them has nothing to wait for.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::connection::{self, Role, sql_error};
+use super::opened_file::OpenedFile;
 use crate::error::{Error, ErrorKind, Result};
 
 pub(super) struct Readers {
@@ -29,6 +30,7 @@ enum First {
 #[derive(Clone)]
 struct Manager {
     path: PathBuf,
+    file: OpenedFile,
     busy_timeout: Duration,
 }
 
@@ -37,7 +39,8 @@ impl r2d2::ManageConnection for Manager {
     type Error = Error;
 
     fn connect(&self) -> Result<Connection> {
-        let conn = connection::open(&self.path, Role::Reader, false, self.busy_timeout)?;
+        // What is read beside what is written is of the same database, or of none.
+        let conn = self.file.once_more(|| connection::open(&self.path, Role::Reader, false, self.busy_timeout))?;
         connection::settle(&conn, self.busy_timeout)?;
         Ok(conn)
     }
@@ -53,12 +56,15 @@ impl r2d2::ManageConnection for Manager {
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, busy_timeout: Duration) -> Self {
-        Self { manager: Manager { path, busy_timeout }, first: Mutex::new(First::New), pool: Mutex::new(None) }
+    pub(super) fn new(path: PathBuf, file: OpenedFile, busy_timeout: Duration) -> Self {
+        let manager = Manager { path, file, busy_timeout };
+        Self { manager, first: Mutex::new(First::New), pool: Mutex::new(None) }
     }
 
     /// Runs `read` on one snapshot: a list and the reasons beside it agree.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        // What was the truth once could be read for ever.
+        self.manager.file.check()?;
         if let Some(conn) = self.take_first() {
             let result = on_snapshot(&conn, read);
             let usable = conn.is_autocommit();

@@ -3,7 +3,6 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::connection::sql_error;
-use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The version this build writes. A test compares it with `schema.sql`.
@@ -35,13 +34,16 @@ pub(super) fn version(conn: &Connection) -> Result<Option<i64>> {
     read_version(conn).map(Some)
 }
 
-/// The version as every write transaction reads it.
+/// The version.
 pub(super) fn read_version(conn: &Connection) -> Result<i64> {
     let mut statement =
         conn.prepare_cached("SELECT value FROM main.jobq_meta WHERE key = 'schema_version'").map_err(sql_error)?;
     let text: Option<String> = statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)?;
-    text.and_then(|t| t.parse().ok())
-        .ok_or_else(|| Error::new(ErrorKind::Corrupt, "jobq_meta has no readable schema_version"))
+    text.and_then(|t| t.parse().ok()).ok_or_else(no_version)
+}
+
+fn no_version() -> Error {
+    Error::new(ErrorKind::Corrupt, "jobq_meta has no readable schema_version")
 }
 
 /// The folder jobs may touch, if one is on record.
@@ -50,14 +52,37 @@ pub(super) fn root(conn: &Connection) -> Result<Option<String>> {
     statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)
 }
 
-/// The first one counts, and it comes before the first effect: what was done
-/// elsewhere could not be found again.
-pub(super) fn record_root(tx: &Tx<'_>, root: &str) -> Result<String> {
-    let used = tx.row("SELECT 1 FROM effects LIMIT 1", [], |_| Ok(()))?.is_some();
-    if !used {
-        tx.execute("INSERT INTO jobq_meta (key, value) VALUES ('root', ?1) ON CONFLICT DO NOTHING", [root])?;
+/// Whether jobs were accepted. What they did could not be found again from another folder, and what was accepted for
+/// one must not be done in another. Rows of a type that nobody knows yet, or of plain SQL, were meant for a folder, too.
+pub(super) fn is_used(conn: &Connection) -> Result<bool> {
+    let accepted = "SELECT EXISTS (SELECT 1 FROM effects) OR EXISTS (SELECT 1 FROM jobs)";
+    conn.query_row(accepted, [], |row| row.get(0)).map_err(sql_error)
+}
+
+/// Whether jobs of this queue do what they do in the folder that this process goes by; empty for the one that
+/// needs no record. One process must not accept what another does elsewhere.
+pub(super) fn expect_root(conn: &Connection, own: &str, on_record: Option<&str>) -> Result<()> {
+    match on_record {
+        Some(root) if root == own => Ok(()),
+        None if own.is_empty() || !is_used(conn)? => Ok(()),
+        other => Err(another_root(other)),
     }
-    Ok(self::root(tx.conn)?.unwrap_or_default())
+}
+
+/// The same at the beginning of a transaction that may accept something. The first such puts it on record.
+pub(super) fn settle_root(conn: &Connection, own: &str, on_record: Option<&str>) -> Result<()> {
+    expect_root(conn, own, on_record)?;
+    if on_record.is_none() && !own.is_empty() {
+        conn.execute("INSERT INTO main.jobq_meta (key, value) VALUES ('root', ?1)", [own]).map_err(sql_error)?;
+    }
+    Ok(())
+}
+
+fn another_root(on_record: Option<&str>) -> Error {
+    let root = on_record.unwrap_or("the folder of the queue");
+    let text =
+        format!("the folder that jobs may touch was put on record by another process: {root}; open the queue again");
+    Error::new(ErrorKind::Schema, text)
 }
 
 /// Refuses a database that a newer jobq has written, before anything changes.
@@ -94,11 +119,20 @@ pub(super) fn refuse_shadowed(conn: &Connection) -> Result<()> {
     }
 }
 
-/// For a running process: the schema is still the one it was built for.
-pub(super) fn expect_current(conn: &Connection) -> Result<()> {
-    let found = read_version(conn)?;
+/// For a running process: the schema is still the one it was built for. Returns the root that is on record, in one
+/// statement, because this is asked in every transaction.
+pub(super) fn expect_current(conn: &Connection) -> Result<Option<String>> {
+    let mut statement = conn
+        .prepare_cached(
+            "SELECT value, (SELECT value FROM main.jobq_meta WHERE key = 'root')
+               FROM main.jobq_meta WHERE key = 'schema_version'",
+        )
+        .map_err(sql_error)?;
+    let read = statement.query_row([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional();
+    let (found, root) = read.map_err(sql_error)?.ok_or_else(no_version)?;
+    let found: i64 = found.parse().map_err(|_| no_version())?;
     if found == SCHEMA_VERSION {
-        return Ok(());
+        return Ok(root);
     }
     Err(Error::new(
         ErrorKind::Schema,
@@ -113,10 +147,27 @@ pub(super) fn create(conn: &Connection) -> Result<()> {
     in_transaction(conn, || {
         // Another process may have been faster.
         if version(conn)?.is_none() {
+            refuse_foreign(conn)?;
             conn.execute_batch(SCHEMA).map_err(sql_error)?;
         }
         Ok(())
     })
+}
+
+/// Refuses a database in which another program's tables have the names of ours.
+pub(super) fn refuse_foreign(conn: &Connection) -> Result<()> {
+    let taken: Option<String> = conn
+        .query_row(
+            "SELECT name FROM main.sqlite_schema
+              WHERE name IN ('jobs', 'job_holds', 'job_events', 'retry_guards', 'effects', 'owners', 'type_pauses')",
+            [],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(sql_error)?;
+    let Some(name) = taken else { return Ok(()) };
+    let why = format!("this database has a table `{name}` of another program, which jobq's would have the name of");
+    Err(Error::new(ErrorKind::Schema, format!("{why}; give jobq a file of its own (nothing was changed)")))
 }
 
 /// Takes an older database forward, step by step.

@@ -1,7 +1,7 @@
 //! The next step of claimed jobs, many in one transaction, each whole or not
 //! at all and with an answer of its own.
 
-use super::apply::{self, is_answer};
+use super::apply;
 use super::complete;
 use super::decide;
 use super::fail;
@@ -30,7 +30,7 @@ pub(super) fn settle(tx: &Tx<'_>, steps: &[(Lease, Step)]) -> Result<Vec<Result<
 /// What answers one request, as opposed to what ends them all.
 pub(super) fn answer<T>(result: Result<T>) -> Result<Result<T>> {
     match result {
-        Err(error) if !is_answer(&error) => Err(error),
+        Err(error) if !error.is_answer() => Err(error),
         answer => Ok(answer),
     }
 }

@@ -34,15 +34,17 @@ mod wake;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::connection::sql_error;
+use super::opened_file::OpenedFile;
+use super::schema;
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
-use line::{Line, Waiting, lock};
+use line::{Line, Ran, Waiting, lock};
 use log::LogBound;
 use transaction::{Outcome, after_panic, begin, execute, guarded, in_savepoint, repeat, unknown, write_anything};
 use wake::Wake;
@@ -72,6 +74,23 @@ pub(super) struct Writer {
     /// The last connection could only read.
     only_read: AtomicBool,
     log: Option<Mutex<LogBound>>,
+    guard: Option<Arc<Guard>>,
+}
+
+/// What a process goes by as long as it has the database open.
+pub(super) struct Guard {
+    /// Whoever were told that it is durable would never see again what is written to another.
+    pub(super) file: OpenedFile,
+    /// Where jobs do what they do; empty for the folder that needs no record.
+    pub(super) root: OnceLock<String>,
+}
+
+impl Guard {
+    /// At the beginning of every transaction, with what it finds on record.
+    pub(super) fn check(&self, conn: &Connection, root: Option<&str>) -> Result<()> {
+        self.file.check()?;
+        self.root.get().map_or(Ok(()), |own| schema::settle_root(conn, own, root))
+    }
 }
 
 impl Writer {
@@ -87,7 +106,13 @@ impl Writer {
             doubt: AtomicBool::new(false),
             only_read: AtomicBool::new(false),
             log: None,
+            guard: None,
         }
+    }
+
+    /// The same, and nothing is accepted once this is not so any more.
+    pub(super) fn guarding(self, guard: Arc<Guard>) -> Self {
+        Self { guard: Some(guard), ..self }
     }
 
     /// The same, with a write-ahead log that is kept from growing far beyond this
@@ -199,9 +224,17 @@ impl Writer {
         group
     }
 
+    /// A transaction on the database that was opened, or none. Asked when the lock is held, as late as can be.
+    fn begin(&self, conn: &Connection) -> Result<()> {
+        let root = begin(conn)?;
+        self.guard.as_ref().map_or(Ok(()), |guard| guard.check(conn, root.as_deref())).inspect_err(|_| {
+            let _ = execute(conn, "ROLLBACK");
+        })
+    }
+
     /// One transaction with everything that waits.
     fn fill(&self, conn: &Connection, group: &mut Vec<Arc<dyn Waiting>>) -> Outcome {
-        if let Err(error) = begin(conn) {
+        if let Err(error) = self.begin(conn) {
             return Outcome::Refused(error);
         }
         // From here: the wait for another process must not make the group smaller.
@@ -212,11 +245,11 @@ impl Writer {
             let Some(operation) = self.next(group.len()) else { break };
             group.push(operation.clone());
             let before = conn.total_changes();
-            if operation.run(&tx) {
-                continue;
-            }
-            if conn.is_autocommit() {
-                return Outcome::FellApart;
+            match operation.run(&tx) {
+                Ran::Well => continue,
+                Ran::IntoDamage => return Outcome::FellApart,
+                Ran::Refused if conn.is_autocommit() => return Outcome::FellApart,
+                Ran::Refused => {}
             }
             // A refusal that changed nothing leaves nothing to undo. One that
             // did has to be undone alone: the group is run again, carefully.
@@ -254,12 +287,17 @@ impl Writer {
         if execute(conn, "ROLLBACK").is_err() {
             return Outcome::FellApart;
         }
-        if let Err(error) = begin(conn) {
+        if let Err(error) = self.begin(conn) {
             return Outcome::Refused(error);
         }
         let tx = Tx::new(conn, &self.context);
         for operation in group {
-            if !in_savepoint(conn, || operation.run(&tx)) {
+            let mut ran = Ran::Well;
+            let kept = in_savepoint(conn, || {
+                ran = operation.run(&tx);
+                ran == Ran::Well
+            });
+            if !kept || ran == Ran::IntoDamage {
                 return Outcome::FellApart;
             }
             // What was rolled back may have included an admission.
@@ -275,12 +313,11 @@ impl Writer {
             Ok(conn) => conn,
             Err(error) => return operation.refuse(error),
         };
-        if let Err(error) = begin(conn) {
+        if let Err(error) = self.begin(conn) {
             return operation.refuse(error);
         }
         self.news.store(true, Ordering::Release);
-        let ok = operation.run(&Tx::alone(conn, &self.context));
-        if !ok {
+        if operation.run(&Tx::alone(conn, &self.context)) != Ran::Well {
             // Its own error is its answer; the connection may be in any state.
             let _ = conn.execute_batch("ROLLBACK");
             *seat = None;

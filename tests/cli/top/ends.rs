@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::super::harness::Scratch;
 use super::super::tmux::{Tmux, wait_until};
 use super::{AND_TELL, FAILURE, Jobs, jobs};
 
@@ -10,7 +11,7 @@ pub(super) fn assert_given_back(tmux: &Tmux<'_>, modes_before: &str) {
     assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "0 1", "the screen of before, with a cursor");
     assert_eq!(tmux.modes(), modes_before);
     tmux.line("clear; true");
-    tmux.wait_until("an empty screen", |screen| !screen.contains("true"));
+    tmux.wait_until("an empty screen", |screen| screen.trim() == "ready>");
     tmux.line("echo typed and $((40 + 2))");
     tmux.wait_for_line("typed and 42");
     tmux.wait_for_line("ready> echo typed and $((40 + 2))");
@@ -26,8 +27,7 @@ fn signals_end_it_and_the_terminal_is_as_before() {
         tmux.line(&format!("sh -c 'echo $$ > .jobq/pid; exec jobq top'{AND_TELL}"));
         tmux.wait_for(FAILURE);
         assert_eq!(tmux.about("#{alternate_on} #{cursor_flag}"), "1 0");
-        let pid: i32 = std::fs::read_to_string(q.path().join(".jobq/pid")).unwrap().trim().parse().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+        kill_process(pid(&q), signal).unwrap();
         tmux.wait_for_line("ended with 0");
         assert_given_back(&tmux, &modes);
     }
@@ -47,4 +47,8 @@ fn it_ends_when_its_terminal_goes_away() {
     wait_until("its end", || code.exists());
     let code = std::fs::read_to_string(code).unwrap();
     assert!(["0", "5"].contains(&code.trim()), "{code}");
+}
+
+pub(super) fn pid(q: &Scratch) -> Pid {
+    Pid::from_raw(std::fs::read_to_string(q.path().join(".jobq/pid")).unwrap().trim().parse().unwrap()).unwrap()
 }

@@ -1,13 +1,11 @@
 //! Everything that can be wrong with the tables is said when they are read, and not
 //! by the first job that is run.
 
-use std::time::Duration;
-
 use jobq::handlers::{ClaudeExtraction, SyncAws};
-use jobq::{JobTypes, MAX_TIME, Payload as _};
+use jobq::{JobTypes, Payload as _};
 
 use super::{HandlerTable, Handlers};
-use crate::cli::args::duration;
+use crate::cli::args::{duration, some_time};
 use crate::cli::config::section::Section;
 
 /// Who runs the jobs of a type.
@@ -42,8 +40,8 @@ fn read_one(mut table: Section<'_>, run_by: RunBy) -> HandlerTable {
         concurrency: at_least_one(&mut table, "concurrency"),
         timeout: table.parsed("timeout", some_time),
         max_attempts: at_least_one(&mut table, "max_attempts"),
-        backoff: table.parsed("backoff", time),
-        backoff_max: table.parsed("backoff_max", time),
+        backoff: table.parsed("backoff", duration),
+        backoff_max: table.parsed("backoff_max", duration),
         ..HandlerTable::default()
     };
     about_claude(&mut table, run_by, &mut read);
@@ -105,7 +103,7 @@ fn about_programs(table: &mut Section<'_>, run_by: RunBy, read: &mut HandlerTabl
     if !read.env.iter().flatten().all(|(name, _)| is_name(name)) {
         table.wrong("env", "has a name that is empty or has = or a zero byte in it");
     }
-    read.grace = table.parsed("grace", time);
+    read.grace = table.parsed("grace", duration);
     if run_by == RunBy::Claude {
         for key in own {
             table.not_here(key, "is not for Claude Code, whose answers are known");
@@ -125,17 +123,6 @@ fn at_least_one(table: &mut Section<'_>, key: &'static str) -> Option<u32> {
         table.wrong(key, "must be at least 1");
     }
     number
-}
-
-/// No job could be queued with a longer one.
-fn time(text: &str) -> Result<Duration, String> {
-    let time = duration(text)?;
-    if time > MAX_TIME { Err("is longer than a hundred years".to_owned()) } else { Ok(time) }
-}
-
-fn some_time(text: &str) -> Result<Duration, String> {
-    let time = time(text)?;
-    if time.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(time) }
 }
 
 /// What the system would not take when the program is started.

@@ -68,7 +68,7 @@ fn claude_code_is_run_as_the_settings_say() {
     assert_eq!((&*claude.command, claude.model.as_deref()), (&["/opt/claude".to_owned()][..], Some("opus")));
     assert_eq!((&*claude.args, claude.folder), (&["--x".to_owned()][..], Some("prompts".into())));
     assert!(claude.pass_env.contains(&"AWS_*".to_owned()) && claude.pass_env.contains(&"ANTHROPIC_*".to_owned()));
-    assert_eq!((&*claude.env["A"], claude.grace), ("b", Some(Duration::from_secs(9))));
+    assert_eq!((&*claude.env["A"], claude.grace), ("b", Duration::from_secs(9)));
     let types = with_defaults(&config.handlers, JobTypes::builtin());
     assert_eq!(types.defaults("claude_extraction").timeout, Duration::from_secs(60));
 }
@@ -103,7 +103,7 @@ fn a_program_is_as_the_settings_say_and_so_are_types_that_come_with_jobq() {
     assert_eq!((name.as_str(), program.command.as_ref().unwrap().len()), ("resize", 2));
     assert_eq!((program.defaults.timeout, program.defaults.max_attempts), (Duration::from_secs(120), 5));
     assert_eq!((program.defaults.backoff.base_ms, program.defaults.backoff.max_ms), (60_000, 60_000));
-    assert_eq!((program.keep_output, program.grace), (10, Some(Duration::from_secs(9))));
+    assert_eq!((program.keep_output, program.grace), (10, Duration::from_secs(9)));
     assert_eq!((&*program.pass_env, &*program.env["MODE"]), (&["AWS_*".to_owned()][..], "fast"));
     let types = with_defaults(&config.handlers, JobTypes::builtin());
     assert_eq!(types.defaults("create_file").timeout, Duration::from_secs(7));

@@ -1,5 +1,6 @@
 //! What the person is asked before a job is changed.
 
+use jobq::Status;
 use ratatui::crossterm::event::KeyCode;
 
 use super::Request;
@@ -33,6 +34,20 @@ impl Verb {
             KeyCode::Char('r') => Some(Self::Retry),
             KeyCode::Char('c') => Some(Self::Cancel),
             _ => None,
+        }
+    }
+
+    /// Why it cannot be done to a job of this status, as far as that alone tells.
+    pub(super) fn refusal(self, status: Status) -> Option<&'static str> {
+        match (self, status) {
+            (Self::Retry, Status::Claimed) => Some("a running job cannot be retried; c asks it to stop"),
+            (Self::Retry, Status::Pending) => Some("a pending job cannot be retried: it has yet to run"),
+            (Self::Retry, Status::Completed) => {
+                Some("a completed job cannot be retried; `jobq enqueue` queues the same once more")
+            }
+            (Self::Cancel, Status::Completed) => Some("a completed job cannot be cancelled"),
+            (Self::Cancel, Status::Cancelled) => Some("it is cancelled already"),
+            (Self::Retry | Self::Cancel, _) => None,
         }
     }
 }

@@ -28,7 +28,7 @@ fn look(model: &mut Model, running: &str, failed: &str, pending: &str) {
         pending: rows(pending, Status::Pending),
         ..Snapshot::default()
     };
-    model.update(Happened::Looked(Box::new(Ok(Seen { snapshot, inspected: None }))));
+    model.update(Happened::Looked(Box::new(Ok(Seen { root: String::new(), snapshot, inspected: None }))));
 }
 
 fn model() -> Model {
@@ -115,10 +115,11 @@ fn keys_are_about_the_selected_job() {
 fn a_key_that_is_held_down_asks_and_does_nothing_more() {
     for key in ['r', 'c'] {
         let mut model = model();
+        press(&mut model, KeyCode::Tab);
         for _ in 0..5 {
             assert_eq!(press(&mut model, KeyCode::Char(key)), None);
-            assert_eq!(model.question.as_ref().map(|question| question.row.id.as_str()), Some("r1"), "{key}");
-            look(&mut model, "r2", "", "");
+            assert_eq!(model.question.as_ref().map(|question| question.row.id.as_str()), Some("f1"), "{key}");
+            look(&mut model, "", "f2", "");
         }
         assert!(press(&mut model, KeyCode::Char('y')).is_some());
         assert_eq!(press(&mut model, KeyCode::Char('y')), None, "{key}: a yes is for one question");
@@ -128,12 +129,13 @@ fn a_key_that_is_held_down_asks_and_does_nothing_more() {
 #[test]
 fn a_page_is_about_its_job_and_keys_lead_back() {
     let mut model = model();
-    assert_eq!(press(&mut model, KeyCode::Enter), Some(Todo::Ask(Request::Inspect(Some("r1".to_owned())))));
-    look(&mut model, "", "f1", "");
+    press(&mut model, KeyCode::Tab);
+    assert_eq!(press(&mut model, KeyCode::Enter), Some(Todo::Ask(Request::Inspect(Some("f1".to_owned())))));
+    look(&mut model, "", "f2", "");
     press(&mut model, KeyCode::Char('r'));
-    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Retry("r1".to_owned()))));
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Retry("f1".to_owned()))));
     press(&mut model, KeyCode::Char('c'));
-    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel("r1".to_owned()))));
+    assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel("f1".to_owned()))));
     assert_eq!(press(&mut model, KeyCode::Char('q')), Some(Todo::Ask(Request::Inspect(None))));
     assert!(model.page.is_none());
     assert_eq!(press(&mut model, KeyCode::Char('?')), None);
@@ -185,5 +187,28 @@ fn good_news_go_after_a_while() {
         model.update(Happened::Acted(Notice { text: "done".to_owned(), refused, at: -NEWS - 1 }));
         look(&mut model, "", "", "");
         assert_eq!(model.notice.is_none(), gone);
+    }
+}
+
+#[test]
+fn what_would_be_refused_is_not_asked() {
+    let refused = [
+        ('r', Status::Claimed),
+        ('r', Status::Pending),
+        ('r', Status::Completed),
+        ('c', Status::Completed),
+        ('c', Status::Cancelled),
+    ];
+    for key in ['r', 'c'] {
+        for status in [Status::Pending, Status::Claimed, Status::Completed, Status::Failed, Status::Cancelled] {
+            let mut model = model();
+            let snapshot = Snapshot { running: vec![row("x", status)], ..Snapshot::default() };
+            model.update(Happened::Looked(Box::new(Ok(Seen { root: String::new(), snapshot, inspected: None }))));
+            press(&mut model, KeyCode::Char(key));
+            let said_no = model.notice.as_ref().is_some_and(|notice| notice.refused);
+            assert_eq!(said_no, refused.contains(&(key, status)), "{key} {status}");
+            assert_eq!(model.question.is_some(), !said_no, "{key} {status}");
+            assert_eq!(press(&mut model, KeyCode::Char('y')).is_some(), !said_no, "{key} {status}");
+        }
     }
 }

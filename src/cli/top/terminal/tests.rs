@@ -51,7 +51,7 @@ fn at_a_terminal(how: &str) -> (String, [bool; 2]) {
 #[test]
 fn the_program_at_the_terminal() {
     let Ok(how) = std::env::var(HOW) else { return };
-    let mut screen = Screen::enter().unwrap();
+    let mut screen = Screen::enter(Arc::default()).unwrap();
     screen.draw(|frame| frame.render_widget("drawn", frame.area())).unwrap();
     match how.as_str() {
         "stuck" => std::process::exit(0),

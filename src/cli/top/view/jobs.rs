@@ -5,7 +5,7 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
 use crate::cli::output::{BOLD, CYAN, DIM, ago, status_style};
-use crate::cli::text::{shorten, width};
+use crate::cli::text::{command_first, shorten, width};
 use crate::cli::top::model::{Model, Panel};
 use crate::cli::top::snapshot::{Count, Row, Snapshot};
 use crate::cli::top::style::on_screen;
@@ -111,7 +111,7 @@ impl JobColumns {
         let room = self.note.saturating_sub(width(&progress));
         spans.push(Span::styled(format!("  {progress}"), on_screen(CYAN, colours)));
         let style = if row.status == Status::Failed { ratatui::style::Style::new() } else { on_screen(DIM, colours) };
-        spans.push(Span::styled(shorten(&row.note, room), style));
+        spans.push(Span::styled(note(row, room), style));
         let line = Line::from(spans);
         if selected { line.patch_style(Modifier::REVERSED) } else { line }
     }
@@ -124,6 +124,11 @@ impl JobColumns {
         let full = usize::from(percent) * BAR / 100;
         format!("{}{} {percent:>3}% ", "█".repeat(full), "░".repeat(BAR - full))
     }
+}
+
+/// What there is to say of a job. Of one that runs: what to do, rather than why.
+pub(super) fn note(row: &Row, room: usize) -> String {
+    if row.status == Status::Claimed { command_first(&row.note, room) } else { shorten(&row.note, room) }
 }
 
 /// Shortened or filled up to this width.

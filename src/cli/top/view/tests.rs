@@ -58,7 +58,7 @@ fn snapshot() -> Snapshot {
 }
 
 fn looked(snapshot: Snapshot) -> Happened {
-    Happened::Looked(Box::new(Ok(Seen { snapshot, inspected: None })))
+    Happened::Looked(Box::new(Ok(Seen { root: "/home/ada/project".to_owned(), snapshot, inspected: None })))
 }
 
 fn model(size: (u16, u16)) -> Model {
@@ -243,12 +243,13 @@ fn a_question_trouble_and_answers_are_told() {
     assert_eq!(said(&model), " cancel the running resize 01K000000000000000000AAAAA? y/N");
     assert_eq!(press(&mut model, KeyCode::Char('n')), None);
     assert_eq!(said(&model), " 01K000000000000000000AAAAA  page 9");
-    press(&mut model, KeyCode::Char('r'));
-    assert_eq!(said(&model), " retry the running resize 01K000000000000000000AAAAA? y/N");
+    press(&mut model, KeyCode::Char('c'));
     model.update(Happened::Resized(30, 24));
-    assert_eq!(said(&model), " retry the running resiz…? y/N", "the answers are there wherever there is room");
+    assert_eq!(said(&model), " cancel the running resi…? y/N", "the answers are there wherever there is room");
     model.update(Happened::Resized(80, 24));
     press(&mut model, KeyCode::Esc);
+    press(&mut model, KeyCode::Char('r'));
+    assert_eq!(said(&model), " a running job cannot be retried; c asks it to stop", "nobody is asked in vain");
     press(&mut model, KeyCode::Char('c'));
     let id = "01K000000000000000000AAAAA".to_owned();
     assert_eq!(press(&mut model, KeyCode::Char('y')), Some(Todo::Ask(Request::Cancel(id))));
@@ -261,4 +262,18 @@ fn a_question_trouble_and_answers_are_told() {
     model.update(Happened::Looked(Box::new(Err("the disk is on fire".to_owned()))));
     assert_eq!(said(&model), " cannot read the queue: the disk is on fire");
     assert!(lines(&model)[9].starts_with("> resize"), "what was known is still there");
+    model.update(Happened::Acted(Notice { text: "refused".to_owned(), refused: true, at: 0 }));
+    assert_eq!(said(&model), " cannot read the queue: the disk is on fire; refused", "one does not hide the other");
+}
+
+/// What went wrong is more important than what waits.
+#[test]
+fn how_many_of_a_type_have_failed_is_shown_on_any_terminal() {
+    for columns in 16..=200 {
+        let shown = lines(&model((columns, 24)));
+        let head = shown.iter().position(|line| line.starts_with("  TYPE")).unwrap();
+        assert!(shown[head].contains("FAILED"), "{columns}: {shown:?}");
+        let end = shown[head].find("FAILED").unwrap() + 6;
+        assert_eq!(shown[head + 1].chars().nth(end - 1), Some('2'), "{columns}: {shown:?}");
+    }
 }

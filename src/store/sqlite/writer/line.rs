@@ -102,9 +102,19 @@ const QUEUED: u32 = 0;
 const LEADS: u32 = 1;
 const ANSWERED: u32 = 2;
 
+/// How an operation ran; its answer says more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ran {
+    Well,
+    Refused,
+    /// SQLite has met a page that it cannot use. It then refuses the COMMIT of all that was done in the
+    /// same transaction, also after that was undone, in a way that leaves open what has become of it.
+    IntoDamage,
+}
+
 /// An operation in line. Runs again if its group fell apart.
 pub(super) trait Waiting: Send + Sync {
-    fn run(&self, tx: &Tx<'_>) -> bool;
+    fn run(&self, tx: &Tx<'_>) -> Ran;
     fn refuse(&self, error: Error);
     fn subject(&self) -> &str;
     fn since(&self) -> Instant;
@@ -145,7 +155,7 @@ impl<T, F> Operation<T, F> {
 }
 
 impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F> {
-    fn run(&self, tx: &Tx<'_>) -> bool {
+    fn run(&self, tx: &Tx<'_>) -> Ran {
         let mut work = lock(&self.work);
         let answer = catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|_| {
             Err(Error::new(
@@ -153,9 +163,13 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> Result<T> + Send> Waiting for Operation<T, F>
                 format!("{}: a panic inside a write; the database was not changed", self.subject),
             ))
         });
-        let ok = answer.is_ok();
+        let ran = match &answer {
+            Ok(_) => Ran::Well,
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ran::IntoDamage,
+            Err(_) => Ran::Refused,
+        };
         *lock(&self.answer) = Some(answer);
-        ok
+        ran
     }
 
     fn refuse(&self, error: Error) {

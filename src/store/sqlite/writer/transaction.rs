@@ -14,7 +14,7 @@ pub(super) enum Outcome {
     Refused(Error),
     /// It may have happened.
     Unknown(Error),
-    /// The transaction vanished under a failing statement.
+    /// The transaction vanished under a failing statement, or is good for nothing after it.
     FellApart,
 }
 
@@ -35,7 +35,8 @@ pub(super) fn after_panic(seat: &mut Option<Connection>, begun: bool) -> Outcome
     }
 }
 
-pub(super) fn begin(conn: &Connection) -> Result<()> {
+/// Returns the root that is on record.
+pub(super) fn begin(conn: &Connection) -> Result<Option<String>> {
     execute(conn, "BEGIN IMMEDIATE").map_err(sql_error)?;
     schema::expect_current(conn).inspect_err(|_| {
         let _ = conn.execute_batch("ROLLBACK");

@@ -23,7 +23,8 @@ impl Wake {
     }
 
     pub(super) fn others(&self) {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        // Something else in its place, such as a pipe that nobody reads, must not keep a caller from its answer.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         if let Err(error) = openat(&self.folder, &self.name, flags, Mode::from_raw_mode(0o666)) {
             untold(Path::new(&self.name), &error.into());
         }

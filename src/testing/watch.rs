@@ -1,0 +1,139 @@
+//! What a test hears of a run, and the way to end it before its time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[cfg(feature = "tokio")]
+use tokio::runtime::Handle;
+
+#[cfg(feature = "tokio")]
+use super::clocks::Clocks;
+use super::endless::Ancestry;
+#[cfg(feature = "tokio")]
+use super::patience::say;
+#[cfg(feature = "tokio")]
+use super::probe::{Probe, Stuck};
+use super::turns::Current;
+#[cfg(feature = "tokio")]
+use crate::handler::Runtime;
+use crate::queue::Queue;
+use crate::worker::{AttemptReport, Shutdown, WorkerEvent};
+
+/// What was heard while it ran.
+struct Heard {
+    ancestry: Ancestry,
+    attempts: Vec<AttemptReport>,
+    #[cfg(feature = "tokio")]
+    probe: Option<Probe>,
+    /// Why it was stopped.
+    hopeless: Option<String>,
+}
+
+impl Heard {
+    /// Says so if it makes no sense to go on.
+    fn hear(&mut self, event: &WorkerEvent) -> Option<String> {
+        // What cannot be read now is no reason to stop.
+        match event {
+            WorkerEvent::AttemptStarted { job_id, .. } => {
+                let _ = self.ancestry.begins(job_id);
+                None
+            }
+            WorkerEvent::Attempt(report) => {
+                #[cfg(feature = "tokio")]
+                drop(self.probe.take());
+                self.attempts.push(report.clone());
+                self.ancestry.ended(report).unwrap_or_default()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone)]
+pub(super) struct Watch {
+    queue: Arc<Queue>,
+    shutdown: Shutdown,
+    heard: Arc<Mutex<Heard>>,
+    pub(super) current: Current,
+    #[cfg(feature = "tokio")]
+    pub(super) clocks: Arc<Clocks>,
+    /// The runtime that the test waits within, on one of its threads.
+    #[cfg(feature = "tokio")]
+    blocked: Option<Handle>,
+}
+
+impl Watch {
+    pub(super) fn of(queue: Arc<Queue>, ancestry: Ancestry, shutdown: Shutdown, current: Current) -> Self {
+        let heard = Heard {
+            ancestry,
+            attempts: Vec::new(),
+            #[cfg(feature = "tokio")]
+            probe: None,
+            hopeless: None,
+        };
+        Self {
+            queue,
+            shutdown,
+            heard: Arc::new(Mutex::new(heard)),
+            current,
+            #[cfg(feature = "tokio")]
+            clocks: Arc::default(),
+            #[cfg(feature = "tokio")]
+            blocked: None,
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(super) fn with_clocks(self, clocks: Arc<Clocks>, blocked: Option<Handle>) -> Self {
+        Self { clocks, blocked, ..self }
+    }
+
+    pub(super) fn is_of(&self, queue: &Arc<Queue>) -> bool {
+        Arc::ptr_eq(&self.queue, queue)
+    }
+
+    pub(super) fn hear(&self, event: &WorkerEvent) {
+        let why = self.heard().hear(event);
+        if let Some(why) = why {
+            self.give_up(why);
+        }
+    }
+
+    pub(super) fn give_up(&self, why: String) {
+        self.heard().hopeless.get_or_insert(why);
+        // Told twice, it does not wait for what runs.
+        self.shutdown.request();
+        self.shutdown.request();
+    }
+
+    /// The handler of this job waits for the first time. Not asked before: one that only computes needs no runtime.
+    #[cfg(feature = "tokio")]
+    pub(super) fn waits(&self, job: &str, runtime: &Runtime) {
+        let (watch, job) = (self.clone(), job.to_owned());
+        let is_blocked = self.blocked.as_ref().is_some_and(|blocked| blocked.id() == runtime.handle().id());
+        let stuck = move |what: Stuck| match what {
+            Stuck::Runtime => watch.give_up(format!(
+                "{job} waits for its runtime, which runs nothing; if its only thread waits in `run_all`, use \
+                 `run_all_async`, or a runtime of several threads"
+            )),
+            Stuck::Clock if is_blocked => say(&format!(
+                "{job} waits, and the paused clock of its runtime stands still, as it does while `run_all` is in \
+                 `spawn_blocking`; if it waits for that clock, neither goes on: use `run_all_async`"
+            )),
+            // Nothing may be waiting for it.
+            Stuck::Clock => {}
+        };
+        self.heard().probe = Some(Probe::of(runtime, stuck));
+    }
+
+    /// Everything that was tried, or why it was stopped.
+    pub(super) fn outcome(&self) -> Result<Vec<AttemptReport>, String> {
+        let mut heard = self.heard();
+        let attempts = std::mem::take(&mut heard.attempts);
+        heard.hopeless.take().map_or(Ok(attempts), Err)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -166,8 +166,14 @@ impl Finisher {
 
     /// One of them makes the whole transaction fail: each by itself.
     fn one_by_one(&self, round: &[Finished]) -> Vec<Result<Settled>> {
-        let one = |(lease, step)| self.shared.queue.store().one(lease, step);
-        round.iter().map(|end| one(end.request(&self.shared.files))).collect()
+        let one = |end: &Finished| {
+            if let Err(error) = self.flush_progress(std::slice::from_ref(end)) {
+                tracing::warn!(job_id = end.job.id, %error, "the last progress is not recorded");
+            }
+            let (lease, step) = end.request(&self.shared.files);
+            self.shared.queue.store().one(lease, step)
+        };
+        round.iter().map(one).collect()
     }
 
     /// The last progress of a job is never lost: it goes before the end, which

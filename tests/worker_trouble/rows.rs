@@ -214,3 +214,26 @@ fn an_end_that_is_refused_is_one_jobs_own() {
         assert_eq!((count(Status::Completed), count(Status::Failed)), (39, 1), "{words}");
     }
 }
+
+/// Others would take the jobs of a worker that gives no sign of life for a whole lease.
+#[test]
+fn a_row_that_takes_no_sign_of_life_does_not_silence_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(StuckHandler);
+    let queue = open(folder.path(), &registry);
+    let [damaged, sound] = [1, 2].map(|n| queue.enqueue(Stuck { n }).unwrap().id);
+    let options = WorkerOptions { lease: Duration::from_secs(1), concurrency: 2, ..WorkerOptions::default() };
+    let (worker, shutdown) = (Worker::new(Arc::clone(&queue), registry, options).unwrap(), Shutdown::new());
+    let end = start(worker, shutdown.clone());
+    let is_claimed = |id: &String| queue.get(id).unwrap().status == Status::Claimed;
+    until("both run", || is_claimed(&damaged) && is_claimed(&sound));
+    let conn = sql(folder.path());
+    // It cannot grow, and what it would become is nothing for its column.
+    conn.execute("UPDATE jobs SET heartbeat = 9223372036854775807 WHERE id = ?1", [&damaged]).unwrap();
+    let signs = || conn.query_row("SELECT heartbeat FROM jobs WHERE id = ?1", [&sound], |row| row.get::<_, i64>(0));
+    let before = signs().unwrap();
+    until("it gives signs of life", || signs().unwrap() > before + 2);
+    shutdown.request();
+    end.recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
+    assert_eq!([&damaged, &sound].map(|id| queue.get(id).unwrap().status), [Status::Pending; 2]);
+}

@@ -1,6 +1,9 @@
 //! What applications call: typed payloads and results, their own transactions,
 //! waiting.
 
+#[path = "queue_api/other_files.rs"]
+mod other_files;
+
 use std::time::Duration;
 
 use jobq::liveness::OwnerLock;

@@ -26,7 +26,9 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     };
     let root = args.dir.as_deref().or(global.root.as_deref()).unwrap_or(Path::new("."));
     let db = own.clone().unwrap_or_else(|| locate::in_folder(root));
-    locate::refuse_folder(&db, if global.db.is_some() { "--db" } else { "JOBQ_DB" })?;
+    if own.is_some() {
+        locate::refuse_folder(&db, if global.db.is_some() { "--db" } else { "JOBQ_DB" })?;
+    }
     let before = Before::of(&db)?;
     let options = QueueOptions::at(&db).create(true).busy_timeout(Config::beside(&db)?.busy_timeout);
     drop(match &global.root {

@@ -53,13 +53,19 @@ impl Place {
             return Ok((in_home(store.root()), store.root().unwrap_or_default().to_owned()));
         };
         let named = absolute(named)?;
+        if real(&named).starts_with(real(self.own_folder())) {
+            return Err(Error::invalid(
+                "root",
+                format_args!("{} is in the queue's own folder, which its jobs must not touch", named.display()),
+            ));
+        }
         let (on_record, used) = store.root_and_use()?;
         let kept = in_home(on_record.as_deref());
         if same_folder(&named, &kept) {
             return Ok((named, on_record.unwrap_or_default()));
         }
         if on_record.is_none() && !used {
-            let name = self.shortened(&named)?.to_owned();
+            let name = self.shortened(&named)?;
             return Ok((named, name));
         }
         Err(Error::wrong_state(format!(
@@ -69,10 +75,21 @@ impl Place {
         )))
     }
 
-    /// Relative if that will do, so that all of it can be moved together.
-    fn shortened<'n>(&self, root: &'n Path) -> Result<&'n str> {
-        let text = root.strip_prefix(&self.home).unwrap_or(root).to_str();
+    /// By its own name, whatever links lead there: one folder is one root. Relative if that will do, so that all of it
+    /// can be moved together.
+    fn shortened(&self, root: &Path) -> Result<String> {
+        let root = real(root);
+        let text = root.strip_prefix(real(&self.home)).unwrap_or(&root).to_str().map(str::to_owned);
         text.ok_or_else(|| Error::invalid("root", "is not text; give it another name"))
+    }
+
+    /// The `.jobq` in which or beside which everything of jobq's is.
+    fn own_folder(&self) -> &Path {
+        if self.state.file_name() == Some(".jobq".as_ref()) {
+            &self.state
+        } else {
+            self.state.parent().unwrap_or(&self.state)
+        }
     }
 }
 
@@ -83,16 +100,18 @@ fn refuse_second_root(folder: &Path) -> Result<()> {
     if !is_link || folder.file_name() != Some(".jobq".as_ref()) {
         return Ok(());
     }
-    let of_queue = std::fs::canonicalize(folder).ok();
-    let home = of_queue.as_deref().and_then(Path::parent).unwrap_or(Path::new("its folder"));
-    Err(Error::invalid(
-        "db",
-        format_args!(
-            "{} is a link, and a queue has one folder that its jobs may touch; use `--root {}`, or make a queue here",
-            folder.display(),
-            home.display()
-        ),
-    ))
+    let next = match std::fs::canonicalize(folder).ok() {
+        Some(target) if target.file_name() != Some(".jobq".as_ref()) => {
+            format!("put {} in the place of the link, under its name", target.display())
+        }
+        target => {
+            let home = target.as_deref().and_then(Path::parent).unwrap_or(Path::new("its folder"));
+            format!("use `--root {}`, or make a queue here", home.display())
+        }
+    };
+    let text =
+        format_args!("{} is a link, and a queue has one folder that its jobs may touch; {next}", folder.display());
+    Err(Error::invalid("db", text))
 }
 
 /// What is in `.jobq` is so by whatever link one comes to it: the folder around it is the one its jobs may touch.
@@ -109,8 +128,15 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 fn same_folder(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     one == other || real(one) == real(other)
+}
+
+/// Without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    })
 }
 
 /// Where lock files and staged contents are: in `.jobq` for the database that is

@@ -212,6 +212,7 @@ impl SqliteStore {
             ));
         }
         schema::refuse_shadowed(transaction)?;
+        self.guard.file.check_main_of(transaction)?;
         self.guard.check(transaction, schema::root(transaction)?.as_deref())?;
         let tx = Tx::new(transaction, self.writer.context());
         tx.atomically(|| enqueue::enqueue(&tx, jobs))

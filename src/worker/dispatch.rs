@@ -13,7 +13,7 @@ use super::pace::STALE;
 use super::pool::Claim;
 use super::report::{WorkerEvent, WorkerSummary};
 use super::shutdown::Shutdown;
-use super::stop::{HOOKS, Stopping};
+use super::stop::{HOOKS, Stopping, cuts_off};
 use super::trouble::Trouble;
 use super::upkeep::Upkeep;
 use super::wake::Watch;
@@ -150,7 +150,7 @@ impl Dispatcher {
             if let Some(error) = self.shared.finished.gone() {
                 // Nothing can be brought to its end any more; what runs is still waited for.
                 self.finisher_gone = true;
-                self.broken.get_or_insert(error);
+                self.end_with(error);
             }
             if self.is_done() {
                 return;
@@ -166,12 +166,7 @@ impl Dispatcher {
     fn heed(&mut self, now: Instant, outcome: Result<()>) {
         match outcome {
             Ok(()) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::Schema | ErrorKind::NoDatabase) => {
-                if self.broken.is_none() {
-                    self.broken = Some(error);
-                    self.shared.bell.ring();
-                }
-            }
+            Err(error) if cuts_off(error.kind()) => self.end_with(error),
             Err(error) => {
                 let holds = self.shared.pool.load().held > 0;
                 let at_most = if holds { self.options.lease / 10 } else { Duration::MAX };
@@ -179,6 +174,14 @@ impl Dispatcher {
                 self.upkeep.forget_leases();
                 self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
             }
+        }
+    }
+
+    /// The first reason counts, unless by a later one it is in vain to wait for what runs.
+    fn end_with(&mut self, error: Error) {
+        if self.broken.is_none() || (cuts_off(error.kind()) && !self.is_cut_off()) {
+            self.broken = Some(error);
+            self.shared.bell.ring();
         }
     }
 
@@ -305,7 +308,9 @@ impl Dispatcher {
     }
 
     fn next_time(&self, now: Instant) -> Instant {
-        let trouble = self.trouble.until(now);
+        // Who is cut off has nothing to do there, either.
+        let cut_off = self.is_cut_off().then(|| now + self.options.poll_interval);
+        let trouble = self.trouble.until(now).max(cut_off);
         let mut times = vec![self.upkeep.next(now, trouble, &self.shared, &self.options)];
         times.extend(self.looks.last());
         times.extend(trouble);

@@ -27,6 +27,11 @@ const HOOK_LOOK: Duration = Duration::from_millis(1);
 /// How long handlers have to obey when the worker does not wait any more.
 const OBEY: Duration = Duration::from_secs(1);
 
+/// What a worker does not go on after: nothing that it still does could be recorded where others see it.
+pub(super) const fn cuts_off(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Schema | ErrorKind::NoDatabase)
+}
+
 pub(super) struct Stopping {
     since: Instant,
     said: Instant,
@@ -92,14 +97,14 @@ impl Dispatcher {
                 running.run.nudge();
             }
         }
-        let (running, gone) = (self.shared.pool.running(), self.database_is_gone());
+        let (running, cut_off) = (self.shared.pool.running(), self.is_cut_off());
         let stopping = self.stopping.get_or_insert_with(|| Stopping {
             since: now,
             said: now.checked_sub(SAY_AGAIN).unwrap_or(now),
             forced: None,
         });
         let out_of_patience = self.options.grace.is_some_and(|grace| now >= stopping.since + grace);
-        if stopping.forced.is_none() && (requests > 1 || out_of_patience || gone) {
+        if stopping.forced.is_none() && (requests > 1 || out_of_patience || cut_off) {
             stopping.forced = Some(now);
             self.shared.finished.hurry();
             for running in &running {
@@ -123,9 +128,9 @@ impl Dispatcher {
         }
     }
 
-    /// Nothing that is still done could be recorded where others see it, so nothing is waited for.
-    pub(super) fn database_is_gone(&self) -> bool {
-        self.broken.as_ref().is_some_and(|error| error.kind() == ErrorKind::NoDatabase)
+    /// Then nothing is waited for.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.broken.as_ref().is_some_and(|error| cuts_off(error.kind()))
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -66,11 +66,6 @@ impl Upkeep {
         self.writable_since = None;
     }
 
-    /// Nothing is due before.
-    fn rest_until(&mut self, then: Instant) {
-        (self.sweep_at, self.beat_at, self.retention.next) = (then, then, then);
-    }
-
     pub(super) fn next_at(&mut self, outlook: &Outlook, now: Instant, shared: &Shared) {
         self.due_at = outlook.next_at.map(|at| {
             let wait = at.saturating_sub(shared.queue.now()).max(0);
@@ -114,11 +109,7 @@ impl Dispatcher {
             self.look();
         }
         self.watch_runs(now);
-        if self.trouble.until(now).is_some() {
-            return Ok(());
-        }
-        if self.database_is_gone() {
-            self.upkeep.rest_until(now + self.options.poll_interval);
+        if self.trouble.until(now).is_some() || self.is_cut_off() {
             return Ok(());
         }
         // Before anything is swept: what this database does not know is litter only if it is the one in use.

@@ -92,10 +92,14 @@ fn a_link_to_the_folder_of_a_queue_gives_it_no_second_root() {
         let error = q.refused(2, &[&["--root", "other"][..], args].concat());
         assert!(error.contains("is a link") && error.contains(&format!("`--root {}`", real.display())), "{error}");
     }
+    // By its own name the target would be nobody's `.jobq`, and have another root.
+    std::fs::rename(q.path().join("real/.jobq"), q.path().join("real/kept")).unwrap();
+    symlink("kept", q.path().join("real/.jobq")).unwrap();
+    let error = q.refused(2, &["--root", "real", "list"]);
+    assert!(error.contains(&format!("put {} in the place of the link", real.join("kept").display())), "{error}");
 }
 
-/// The link is a name of the same queue, with the same settings.
-/// By whatever name.
+/// The link is a name of the same queue.
 #[test]
 fn a_link_of_another_name_to_the_folder_of_a_queue_leads_to_its_root() {
     let q = Scratch::new();
@@ -179,4 +183,12 @@ fn init_tells_that_it_has_added_tables() {
         let error = q.refused(5, &[&["--db", "foreign.db"][..], args].concat());
         assert!(error.contains("a table `jobs` of another program") && !error.contains("init` adds"), "{error}");
     }
+}
+
+#[test]
+fn a_folder_where_the_database_should_be_is_not_blamed_on_the_environment() {
+    let q = Scratch::empty();
+    std::fs::create_dir_all(q.path().join(".jobq/jobq.db")).unwrap();
+    let error = q.refused(2, &["init"]);
+    assert!(error.contains("jobq.db is not a file") && !error.contains("JOBQ_DB"), "{error}");
 }

@@ -358,7 +358,9 @@ impl Writer {
         let failed = if in_doubt { write_anything(conn).err() } else { None };
         let Some(error) = failed.or_else(|| execute(conn, "COMMIT").err()) else {
             self.doubt.fetch_and(!in_doubt, Ordering::AcqRel);
-            return Outcome::Committed;
+            // It is durable; but if that was while the file was taken away, nobody finds it there.
+            let gone = self.guard.as_ref().and_then(|guard| guard.file.check().err());
+            return gone.map_or(Outcome::Committed, Outcome::Unknown);
         };
         let error = sql_error(error);
         if !conn.is_autocommit() {

@@ -13,6 +13,12 @@ case "${1:-}" in
     *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
 
+# Told at once and once more at the end, so that green is not taken for more than it is. (Tests do the same.)
+skipped() {
+    printf '%s\n' "!!! SKIPPED: $*" >&2
+    [ -z "${JOBQ_TEST_SKIPPED:-}" ] || printf '%s\n' "!!! SKIPPED: $*" >>"$JOBQ_TEST_SKIPPED"
+}
+
 # All that is missing is told at once.
 missing=()
 cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
@@ -24,32 +30,38 @@ oldest() {
     if rustup run "$rust" cargo --version >/dev/null 2>&1; then
         CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/rust-$rust" rustup run "$rust" cargo check --locked --all-features
     else
-        echo "!!! SKIPPED: Rust $rust is not here (rustup toolchain install $rust --profile minimal); only lints and what dependencies say of themselves tell that it is enough" >&2
+        skipped "Rust $rust is not here (rustup toolchain install $rust --profile minimal); only lints and what dependencies say of themselves tell that it is enough"
     fi
 }
 [ "${1:-}" != --oldest ] || { oldest; exit; }
 # Debian packages, by the program each brings.
-packages=()
-command -v cc >/dev/null || packages+=(gcc libc6-dev)
-command -v python3 >/dev/null || packages+=(python3 python3-venv)
-command -v strace >/dev/null || packages+=(strace)
-command -v sqlite3 >/dev/null || packages+=(sqlite3)
-command -v tmux >/dev/null || packages+=(tmux)
-command -v groff >/dev/null || packages+=(groff-base)
-# Power cuts need root; without it they are skipped, loudly.
-if [ "$(id -u)" = 0 ]; then
-    command -v mkfs.xfs >/dev/null || packages+=(xfsprogs)
-    command -v mkfs.btrfs >/dev/null || packages+=(btrfs-progs)
-fi
-! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
-if [ ${#packages[@]} -gt 0 ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "installing: ${packages[*]}"
-        apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
-    else
-        missing+=("${packages[*]} (on Debian, as root: apt-get install ${packages[*]})")
+lacking() {
+    packages=()
+    command -v cc >/dev/null || packages+=(gcc libc6-dev)
+    if ! command -v python3 >/dev/null; then
+        packages+=(python3 python3-venv)
+    elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        packages+=(python3-venv)
     fi
+    command -v strace >/dev/null || packages+=(strace)
+    command -v sqlite3 >/dev/null || packages+=(sqlite3)
+    command -v tmux >/dev/null || packages+=(tmux)
+    command -v groff >/dev/null || packages+=(groff-base)
+    # Power cuts and files that cannot be changed need root; without it they are skipped, loudly.
+    if [ "$(id -u)" = 0 ]; then
+        command -v chattr >/dev/null || packages+=(e2fsprogs)
+        command -v mkfs.xfs >/dev/null || packages+=(xfsprogs)
+        command -v mkfs.btrfs >/dev/null || packages+=(btrfs-progs)
+    fi
+    [ ${#packages[@]} -gt 0 ]
+}
+if lacking && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "installing: ${packages[*]}"
+    apt-get update -qq || echo "apt-get update failed; perhaps the packages are known all the same" >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" || true
 fi
+# What counts is what is there then, whoever was to bring it.
+! lacking || missing+=("${packages[*]} (on Debian, as root: apt-get install ${packages[*]})")
 if [ ${#missing[@]} -gt 0 ]; then
     printf 'missing: %s\n' "${missing[@]}" >&2
     exit 1
@@ -66,13 +78,13 @@ fetch_node() {
         ! "$node" -e "$has_sqlite" 2>/dev/null || return 0
     done
     if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-        echo "!!! no node with node:sqlite and no npm to fetch one: some examples will be SKIPPED" >&2
+        echo "there is no node with node:sqlite and no npm to fetch one" >&2
         return 0
     fi
     local package
     package="node-$(node -p 'process.platform + "-" + process.arch')@22"
     timeout 300 npm install --fetch-retries 1 --prefix "$tools" --no-save --no-audit --no-fund --ignore-scripts "$package" >&2 \
-        || echo "!!! npm could not fetch $package: some examples will be SKIPPED" >&2
+        || echo "npm could not fetch $package" >&2
 }
 
 # sync_aws is tested against ministack, an AWS-compatible server from PyPI, in an environment of its own.
@@ -88,19 +100,32 @@ fetch_ministack() {
         echo "$ministack" >"$tools/version"
     else
         rm -rf "$tools"
-        echo "!!! ministack $ministack could not be installed (python3 with venv, 3.10 or newer): sync_aws will be SKIPPED" >&2
+        echo "ministack $ministack could not be installed (python3 with venv, 3.10 or newer)" >&2
     fi
 }
 
 # What is in the package builds by itself, and nothing is warned of. It has no address yet, hence `--no-metadata`.
 package() {
     local log="${CARGO_TARGET_DIR:-target}/package.log"
-    cargo package --no-metadata --allow-dirty 2>&1 | tee "$log"
+    CARGO_TERM_COLOR=never cargo package --no-metadata --allow-dirty 2>&1 | tee "$log"
     if grep -q '^warning' "$log"; then
         echo "the package is not clean: see the warnings above" >&2
         return 1
     fi
 }
+
+# Packagers run the tests from there: their pages must not lead to what it does not have.
+packaged_pages() {
+    local version
+    version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+    tar -xzf "${CARGO_TARGET_DIR:-target}/package/jobq-$version.crate" -C "$scratch"
+    CARGO_TARGET_DIR=$(cd "${CARGO_TARGET_DIR:-target}" && pwd) \
+        cargo test --locked --quiet --manifest-path "$scratch/jobq-$version/Cargo.toml" --test readme links
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export JOBQ_TEST_SKIPPED="$scratch/skipped"
 
 step() {
     printf '\n== %s\n' "$*"
@@ -137,4 +162,11 @@ step cargo bench "${all[@]}" --profile dev --bench speed -- --short
 step cargo test --package faultlab
 step cargo run --quiet --package faultlab -- all --short
 step package
+step packaged_pages
 step cargo install --path . --locked --debug --force --quiet --root "${CARGO_TARGET_DIR:-target}/installed"
+if [ -s "$JOBQ_TEST_SKIPPED" ]; then
+    printf '\n== green, but for what could not be tested here:\n'
+    sort -u "$JOBQ_TEST_SKIPPED"
+else
+    printf '\n== green\n'
+fi

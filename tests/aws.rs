@@ -2,6 +2,9 @@
 //! through a proxy that adds what real networks and the real AWS do.
 #![cfg(feature = "aws")]
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 mod aws {
     mod doubt;
     mod failures;

@@ -28,7 +28,10 @@ fn run(part: &str, programs: &[&str], made: &[(&str, &str)]) -> Option<Output> {
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     }
     symlink("/bin/sh", tools.path().join("sh")).unwrap();
-    Some(Command::new("bash").arg(script).arg(part).env("PATH", tools.path()).output().unwrap())
+    let mut check = Command::new("bash");
+    // What is skipped here is part of a test, and not of the run that this is in.
+    check.arg(script).arg(part).env("PATH", tools.path()).env_remove("JOBQ_TEST_SKIPPED");
+    Some(check.output().unwrap())
 }
 
 #[test]
@@ -54,6 +57,37 @@ fn an_empty_machine_is_told_all_that_it_lacks() {
     assert!(said.contains("missing: Rust 1.89 or newer with rustfmt and clippy"), "{said}");
     assert!(said.contains("apt-get install gcc libc6-dev python3 python3-venv strace"), "{said}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "nothing was begun");
+}
+
+/// On a machine that may install, and cannot.
+#[test]
+fn what_could_not_be_installed_is_missing() {
+    let made = [("id", "echo 0"), ("cargo", ""), ("apt-get", "echo no network >&2; exit 100")];
+    let Some(output) = run("--tools", &["cc"], &made) else { return };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no network") && said.contains("missing: python3 python3-venv strace"), "{said}");
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("installing: python3 python3-venv strace"));
+}
+
+/// A test that cannot run says so past the harness and in the list at the end, in one way.
+#[test]
+fn tests_are_skipped_in_one_way() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")];
+    let mut found = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension() == Some("rs".as_ref()) && !path.ends_with("tests/check.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found += text.matches("skipped::skipped(").count();
+                assert!(!text.contains("SKIPPED") || path.ends_with("support/skipped.rs"), "{}", path.display());
+            }
+        }
+    }
+    assert!(found > 10);
 }
 
 #[test]

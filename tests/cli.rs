@@ -1,5 +1,8 @@
 //! The command line, through the front door: what scripts rely on.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 mod cli {
     mod bad_input;
     mod commit;

@@ -3,6 +3,9 @@
 //! is run under strace, which counts its calls and kills or stops it at the one
 //! that is asked for.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 #[path = "support/strace.rs"]
 mod strace;
 mod support;

@@ -1,6 +1,9 @@
 //! `doctor`: a healthy queue is called so, and every check is seen to find what
 //! it is for, with the damage made for real.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 mod support;
 
 mod doctor {

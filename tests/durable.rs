@@ -1,6 +1,9 @@
 //! A worker under strace: whatever the database says of a file was made sure before
 //! it says so. (`tests/commit_crash/power_cut.rs` asks the same of a commit.)
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -87,8 +90,7 @@ struct Work {
 impl Work {
     fn done() -> Option<Self> {
         if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-            use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "\n!!! SKIPPED: no strace, what workers sync is NOT TESTED !!!\n");
+            skipped::skipped("what workers sync", "strace is not installed");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,9 @@
 //! Jobs that other programs queue with plain SQL, and what their rows may do
 //! to others: nothing.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 #[path = "plain_sql/admission.rs"]
 mod admission;
 #[path = "plain_sql/damage.rs"]
@@ -27,8 +30,7 @@ impl Bench {
     /// `None`, and a loud word, where there is no Python.
     fn set_up() -> Option<Self> {
         if Command::new("python3").args(["-c", "import sqlite3"]).stderr(Stdio::null()).status().is_err() {
-            let _ =
-                writeln!(std::io::stderr(), "\n!!! SKIPPED: python3 is not installed, plain SQL is NOT TESTED !!!\n");
+            skipped::skipped("plain SQL", "python3 is not installed");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

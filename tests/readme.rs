@@ -2,6 +2,9 @@
 //! folder a page. (Rust is compiled by rustdoc, see `lib.rs`.)
 #![cfg(feature = "cli")]
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 mod readme {
     mod backup;
     mod escapes;

@@ -1,6 +1,9 @@
 //! The worker, as it is used: real processes that are stopped, killed and
 //! starved, on a real disk. The test program starts itself; see `child`.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 mod worker {
     mod act;
     mod child;

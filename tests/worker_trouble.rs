@@ -1,5 +1,8 @@
 //! What a worker promises when everything around it misbehaves.
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 #[path = "worker_trouble/world.rs"]
 #[macro_use]
 mod world;

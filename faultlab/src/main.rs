@@ -24,6 +24,8 @@ mod power_cut;
 mod report;
 mod said;
 mod scenarios;
+#[path = "../../tests/support/skipped.rs"]
+mod skipped;
 mod snapshot;
 mod soak;
 mod starts;

@@ -59,7 +59,7 @@ enum Role {
 
 pub fn run(lab: &Lab) -> Vec<Report> {
     if let Some(why) = processes::impossible() {
-        skipped("power cuts", &why);
+        crate::skipped::skipped("power cuts", &why);
         return Vec::new();
     }
     let here: Vec<Kind> = [Kind::Ext4, Kind::Xfs, Kind::Btrfs].into_iter().filter(|kind| is_here(*kind)).collect();
@@ -100,7 +100,10 @@ fn controls(lab: &Lab, here: &[Kind]) -> Vec<Report> {
     wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 40, 0));
     wanted.push((altered::FOLDER_SYNC, Kind::Btrfs, 24, 8));
     if !here.contains(&Kind::Btrfs) {
-        skipped("power cuts without the folder fsync, which must lose something,", "only btrfs shows it");
+        crate::skipped::skipped(
+            "power cuts without the folder fsync, which must lose something,",
+            "only btrfs shows it",
+        );
     }
     if !lab.short {
         wanted.extend([(altered::LOG_SYNC, Kind::Xfs, 20, 0), (altered::LOG_SYNC, Kind::Btrfs, 20, 0)]);
@@ -140,14 +143,9 @@ fn tried(lab: &Lab, trials: impl IntoIterator<Item = Trial>) -> Vec<Report> {
 fn is_here(kind: Kind) -> bool {
     let missing = kind.missing();
     if let Some(why) = &missing {
-        skipped(&format!("power cuts on {}", kind.name()), why);
+        crate::skipped::skipped(&format!("power cuts on {}", kind.name()), why);
     }
     missing.is_none()
-}
-
-/// Nobody shall take it for proved.
-fn skipped(what: &str, why: &str) {
-    eprintln!("!!! SKIPPED: {what} are NOT TESTED: {why} !!!");
 }
 
 /// Does what its input says, and ends.

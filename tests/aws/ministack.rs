@@ -1,7 +1,7 @@
 //! The server: `ministack` in the virtual environment that the test command makes,
 //! one for all tests of this program, on a port that the system chooses.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
@@ -34,9 +34,7 @@ pub fn address() -> Option<SocketAddr> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let server = SERVER.get_or_init(|| python().map(|python| start(&python)));
     if server.is_none() {
-        // Not to be kept from sight by the test harness.
-        let words = "\n!!! SKIPPED: no ministack (Python 3.10 and PyPI are needed): sync_aws is NOT TESTED !!!\n";
-        let _ = writeln!(std::io::stderr(), "{words}");
+        crate::skipped::skipped("sync_aws", "there is no ministack (Python 3.10 and PyPI are needed)");
     }
     server.as_ref().map(|server| server.address)
 }

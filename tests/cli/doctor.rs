@@ -130,7 +130,10 @@ fn a_queue_that_may_not_be_written_is_bad() {
     let output = match command.output() {
         Ok(output) => output,
         Err(error) => {
-            super::harness::skipped(&format!("!!! SKIPPED: the program cannot be run as another user: {error}"));
+            crate::skipped::skipped(
+                "a database that may not be written",
+                &format!("no other user may run jobq: {error}"),
+            );
             return;
         }
     };

@@ -117,9 +117,3 @@ pub fn batch_of(count: usize) -> String {
         text
     })
 }
-
-/// Said past the test runner, which keeps what passing tests print to itself.
-pub fn skipped(words: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "\n{words}\n");
-}

@@ -110,7 +110,7 @@ fn repairs_are_queued_only_when_asked_for_and_said() {
 fn what_may_not_be_read_is_unreadable() {
     let q = with_files();
     if !rustix::process::geteuid().is_root() {
-        eprintln!("!!! SKIPPED: unreadable files need root to be made");
+        crate::skipped::skipped("files that may not be read", "it takes root to make them");
         return;
     }
     let (nobody, a) = (65_534, q.path().join("a"));
@@ -124,7 +124,7 @@ fn what_may_not_be_read_is_unreadable() {
     let output = match command.uid(nobody).gid(nobody).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("!!! SKIPPED: the program cannot be run as another user: {error}");
+            crate::skipped::skipped("files that may not be read", &format!("no other user may run jobq: {error}"));
             return;
         }
     };

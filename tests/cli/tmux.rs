@@ -32,7 +32,7 @@ impl<'s> Tmux<'s> {
     /// A shell in the scratch folder; `None` where there is no tmux.
     pub fn start(scratch: &'s Scratch, columns: u16, lines: u16) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
-            super::harness::skipped("!!! SKIPPED: tmux is not installed, `jobq top` was not tried at a terminal");
+            crate::skipped::skipped("`jobq top` at a terminal", "tmux is not installed");
             return None;
         }
         let tmux = Self { scratch, sockets: tempfile::tempdir().unwrap() };

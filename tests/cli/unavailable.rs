@@ -81,7 +81,10 @@ fn mounted(at: &Path, options: &str) -> Option<Mounted> {
     if done.as_ref().is_ok_and(|o| o.status.success()) {
         return Some(Mounted(at.to_owned()));
     }
-    eprintln!("SKIPPED: a tmpfs cannot be mounted here (root is needed), so this was not tested: {done:?}");
+    crate::skipped::skipped(
+        "filesystems that are full or read-only",
+        &format!("no tmpfs can be mounted (as root): {done:?}"),
+    );
     None
 }
 

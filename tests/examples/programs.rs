@@ -1,6 +1,5 @@
 //! The interpreters, if they are there, and the examples that they run.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -43,8 +42,7 @@ fn example(script: &str, interpreters: Vec<PathBuf>, probe: &[&str], what: &str)
         probing.status().is_ok_and(|status| status.success())
     };
     let Some(interpreter) = interpreters.into_iter().find(works) else {
-        // Past the capture of the test harness.
-        let _ = writeln!(std::io::stderr(), "\n!!! SKIPPED: missing {what}: examples/{script} is NOT TESTED !!!\n");
+        crate::skipped::skipped(&format!("examples/{script}"), &format!("missing {what}"));
         return None;
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(script);

@@ -132,8 +132,7 @@ pub(super) fn run(step: &Step, folder: &Path) {
         }
         Step::Program(interpreter, text) => {
             if !Command::new(interpreter[0]).arg("--version").output().is_ok_and(|output| output.status.success()) {
-                let _ =
-                    writeln!(std::io::stderr(), "\n!!! SKIPPED: no {}: a program is NOT TESTED !!!\n", interpreter[0]);
+                crate::skipped::skipped("programs of the guide", &format!("there is no {}", interpreter[0]));
                 return;
             }
             let mut program = Command::new(interpreter[0]);

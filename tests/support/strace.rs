@@ -105,10 +105,7 @@ pub fn is_installed() -> bool {
 pub fn is_there() -> bool {
     let there = is_installed();
     if !there {
-        use std::io::Write as _;
-        let words = "\n!!! SKIPPED: strace is not installed, crashes of commits are NOT TESTED !!!\n";
-        // Not by `eprintln`, which a passing test keeps to itself.
-        let _ = writeln!(std::io::stderr(), "{words}");
+        crate::skipped::skipped("crashes of commits", "strace is not installed");
     }
     there
 }

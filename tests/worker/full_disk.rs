@@ -64,7 +64,7 @@ impl Drop for Small {
 fn trial(room: usize) {
     let folder = tempfile::tempdir().unwrap();
     let Some(small) = Small::mount(&folder.path().join("root")) else {
-        eprintln!("SKIPPED, NOT PROVED: a full disk. Mounting a small filesystem takes root; run the tests as root.");
+        crate::skipped::skipped("a full disk", "it takes root to mount a small filesystem");
         return;
     };
     let world = World::at(folder);
@@ -105,9 +105,7 @@ fn with_room_for_the_database_only_jobs_wait_and_nothing_is_lost() {
 fn without_room_to_apply_the_worker_says_so_until_there_is_some() {
     let folder = tempfile::tempdir().unwrap();
     let Some(small) = Small::mount(&folder.path().join("root")) else {
-        eprintln!(
-            "SKIPPED, NOT PROVED: no room at apply. Mounting a small filesystem takes root; run the tests as root."
-        );
+        crate::skipped::skipped("no room at apply", "it takes root to mount a small filesystem");
         return;
     };
     let world = World::at(folder);

@@ -207,9 +207,11 @@ impl Dispatcher {
             return Ok(());
         }
         let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
-        let pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
         let (bound, probes) = self.bound(now, load);
-        let ahead = if bound.is_some() { 0 } else { pace };
+        let mut ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
+        if bound.is_some() {
+            ahead = 0;
+        }
         let mut place = (load.idle_threads + ahead).saturating_sub(load.waiting);
         if self.shared.one_by_one {
             place = usize::from(load.held == 0 && load.idle_threads > 0);

@@ -50,8 +50,8 @@ impl Doubt {
     /// are not at work here of those that may be. `probed`: the last that was run to see is at work.
     pub(super) fn place(&self, now: Instant, free: usize, probed: bool) -> Option<usize> {
         if self.lost.is_on() {
-            let not_now = probed || self.kept > 0 || self.lost.until(now).is_some();
-            return Some(if not_now { 0 } else { 1 });
+            let may_see = !probed && self.kept == 0 && self.lost.until(now).is_none();
+            return Some(usize::from(may_see));
         }
         (self.kept > 0 || !self.begun).then_some(free)
     }

@@ -19,10 +19,12 @@
 
 mod disk;
 mod dispatch;
+mod doubt;
 mod execute;
 mod finish;
 mod hooks;
 mod inbox;
+mod keep;
 mod pace;
 mod pool;
 mod postponed;
@@ -42,7 +44,7 @@ mod wake;
 use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
@@ -250,7 +252,7 @@ impl Worker {
             lost_threads: AtomicUsize::new(0),
             ended_runtime: OnceLock::new(),
             room: AtomicU8::new(Room::Unknown as u8),
-            unrecorded: AtomicUsize::new(0),
+            doubt: Mutex::default(),
             files: Arc::new(files),
             programs,
             queue: self.queue,
@@ -284,8 +286,7 @@ struct Shared {
     /// The type of a handler whose runtime has ended.
     ended_runtime: OnceLock<String>,
     room: AtomicU8,
-    /// Outcomes that are kept because the database is damaged where they belong.
-    unrecorded: AtomicUsize,
+    doubt: Mutex<doubt::Doubt>,
     observer: Arc<Observer>,
     ticks: Arc<dyn Ticks>,
     one_by_one: bool,
@@ -301,6 +302,11 @@ enum Room {
 }
 
 impl Shared {
+    /// Whether what is run now can be recorded.
+    fn doubt(&self) -> MutexGuard<'_, doubt::Doubt> {
+        self.doubt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// An observer that panics has missed something; the worker goes on.
     fn tell(&self, event: &WorkerEvent) {
         let told = catch_unwind(AssertUnwindSafe(|| (self.observer)(event)));

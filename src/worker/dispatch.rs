@@ -10,7 +10,7 @@ use super::execute::{self, Finished};
 use super::finish::Finisher;
 use super::hooks;
 use super::pace::STALE;
-use super::pool::Claim;
+use super::pool::{Claim, Load};
 use super::report::{WorkerEvent, WorkerSummary};
 use super::shutdown::Shutdown;
 use super::stop::{HOOKS, Stopping, cuts_off};
@@ -50,6 +50,8 @@ pub(super) struct Dispatcher {
     pub(super) broken: Option<Error>,
     /// Nobody takes ends to the store any more.
     finisher_gone: bool,
+    /// What was claimed last to see whether anything can be recorded.
+    probe: Option<(i64, i64)>,
     /// Claims in a row that found nothing although a look had.
     empty_claims: u32,
     /// For jobs that end without the finisher.
@@ -76,6 +78,7 @@ impl Dispatcher {
             stopping: None,
             broken: None,
             finisher_gone: false,
+            probe: None,
             empty_claims: 0,
             hooks: None,
         }
@@ -207,14 +210,17 @@ impl Dispatcher {
             return Ok(());
         }
         let short_runs = self.options.concurrency.saturating_sub(self.upkeep.long_runs);
-        let ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
+        let (bound, probes) = self.bound(now, load);
+        let mut ahead = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner).ahead(short_runs);
+        if bound.is_some() {
+            ahead = 0;
+        }
         let mut place = (load.idle_threads + ahead).saturating_sub(load.waiting);
         if self.shared.one_by_one {
             place = usize::from(load.held == 0 && load.idle_threads > 0);
         }
-        // Each of these would otherwise be followed by another that is run in vain, and in the end by all.
-        let in_vain = self.shared.unrecorded.load(Ordering::Acquire) >= self.options.concurrency;
-        if place == 0 || in_vain || load.is_enough(ahead) || load.is_too_much() {
+        place = place.min(bound.unwrap_or(place));
+        if place == 0 || load.is_enough(ahead) || load.is_too_much() {
             return Ok(());
         }
         // A look takes no lock, so it costs other processes nothing.
@@ -248,10 +254,21 @@ impl Dispatcher {
             self.nothing_there();
         }
         self.empty_claims = 0;
+        if probes {
+            self.probe = claimed.first().map(|ClaimedJob { lease, .. }| (lease.seq, lease.token));
+        }
         let since = self.shared.ticks.now();
         let claims = claimed.into_iter().map(|claimed| claim(claimed, since)).collect();
         self.shared.pool.add(claims, ahead / 2);
         Ok(())
+    }
+
+    /// How many may be claimed while it is not certain that what comes of them can be recorded, and whether they are to
+    /// show that. Each that is run in vain would otherwise be followed by another, and in the end by all.
+    fn bound(&self, now: Instant, load: Load) -> (Option<usize>, bool) {
+        let probed = self.probe.is_some_and(|probe| self.shared.pool.is_at_work(probe));
+        let doubt = self.shared.doubt();
+        (doubt.place(now, self.options.concurrency.saturating_sub(load.held), probed), doubt.probes())
     }
 
     /// Before waiting for hints, one more look: what came before the watch was
@@ -315,6 +332,7 @@ impl Dispatcher {
         times.extend(self.looks.last());
         times.extend(trouble);
         times.extend(self.room.until(now));
+        times.extend(self.shared.doubt().until(now));
         times.extend(self.shared.pool.oldest().map(|since| since + STALE));
         times.extend(self.stopping.iter().flat_map(|stopping| stopping.times(self.options.grace)));
         times.into_iter().filter(|time| *time > now).min().unwrap_or(now + self.options.poll_interval)

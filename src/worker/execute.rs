@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::keep::Hurt;
 use super::pool::Running;
 use super::prepare::prepare;
 use super::report::WorkerEvent;
@@ -33,8 +34,7 @@ pub(super) struct Finished {
     pub(super) sealed: bool,
     /// Since when it cannot be decided because another job is at work on a path.
     pub(super) busy_since: Option<Instant>,
-    /// How often it could not be recorded because the database is damaged.
-    pub(super) tries: u32,
+    pub(super) hurt: Hurt,
 }
 
 /// The part of a recorded outcome that hooks are told.
@@ -65,7 +65,7 @@ impl Finished {
             take_any: Vec::new(),
             sealed: false,
             busy_since: None,
-            tries: 0,
+            hurt: Hurt::default(),
         }
     }
 

@@ -32,7 +32,7 @@ const MOST_STEPS: usize = 1000;
 
 /// The thread that settles what the runners finish.
 pub(super) struct Finisher {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     applier: Arc<dyn Applier>,
     hooks: Hooks,
     summary: WorkerSummary,
@@ -40,7 +40,7 @@ pub(super) struct Finisher {
     decided: Vec<Finished>,
     /// There was no place for them in the last round.
     left: Vec<Finished>,
-    postponed: Postponed,
+    pub(super) postponed: Postponed,
 }
 
 impl Finisher {
@@ -75,7 +75,7 @@ impl Finisher {
             round.append(&mut self.left);
             round.append(&mut self.postponed.take_soon());
             if come.is_none() && round.is_empty() {
-                return;
+                return self.give_up_the_rest();
             }
             let come = come.unwrap_or_default();
             self.look_over(&come);
@@ -121,14 +121,7 @@ impl Finisher {
         for (end, answer) in round.into_iter().zip(answers) {
             self.answered(end, answer);
         }
-        let unrecorded = self.postponed.unrecorded();
-        if self.shared.unrecorded.swap(unrecorded, Ordering::AcqRel) > unrecorded {
-            // There may be something to claim again.
-            self.shared.bell.ring();
-        }
-        if self.postponed.is_over() && !self.shared.finished.is_hurried() {
-            self.shared.tell(&WorkerEvent::TroubleOver);
-        }
+        self.look_whether_it_is_over();
         true
     }
 
@@ -149,8 +142,10 @@ impl Finisher {
     /// room on the disk.
     fn take_note(&self, round: &[Finished], answers: &[Result<Settled>]) {
         let mut pace = self.shared.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        for end in round.iter().filter(|end| end.slot.is_some() && !matches!(end.step, Step::Apply(_))) {
-            pace.took(end.duration);
+        for (end, answer) in round.iter().zip(answers) {
+            if answer.is_ok() && end.slot.is_some() && !matches!(end.step, Step::Apply(_)) {
+                pace.took(end.duration);
+            }
         }
         let mut applied = answers.iter().filter_map(|answer| match answer {
             Ok(Settled::Applied(application)) => Some(application),
@@ -200,6 +195,7 @@ impl Finisher {
             Ok(settled) => settled,
             Err(error) => return self.refused(end, error),
         };
+        self.taken(&mut end, &settled);
         let how = match (&end.step, settled) {
             (_, Settled::Ended(Ending::Cancelled)) => AttemptEnd::Cancelled,
             (_, Settled::Ended(Ending::Failed)) => AttemptEnd::Failed,
@@ -245,45 +241,29 @@ impl Finisher {
             ErrorKind::Busy | ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::ReadOnly | ErrorKind::OutcomeUnknown => {
                 self.postponed.soon(end);
             }
-            ErrorKind::Corrupt if end.has_an_outcome() && !self.shared.finished.is_hurried() => self.keep(end, error),
+            ErrorKind::Corrupt => self.keep(end, error),
             // What was to be decided or queued is not possible: the attempt has failed.
-            _ if end.has_an_outcome() && error.kind() != ErrorKind::Corrupt => {
+            _ if end.has_an_outcome() => {
                 let failure = Failure::new("invalid_outcome", error.to_string());
                 end.failure = Some(failure.clone());
                 end.step = Step::Fail(failure);
                 self.postponed.soon(end);
             }
+            // A row that no rule allows is not written, and may be damage.
+            ErrorKind::Internal => self.keep(end, error),
+            // The job is not in a state that allows it; in which it is, the next look at what is claimed here tells.
             _ => {
                 tracing::error!(job_id = end.job.id, %error, "a job cannot be brought to its end now; it is tried again");
                 end.failure = Some(Failure::new("internal_error", error.to_string()));
-                self.ended(end, AttemptEnd::LeaseLost);
+                // Without its slot, which says until then that it was run.
+                self.shared.pool.set_aside(&end.run, end.slot.take());
+                self.ended(end, AttemptEnd::Unrecorded);
             }
         }
-    }
-
-    /// The database is damaged where this outcome belongs. Other jobs are not run only to share its fate, and
-    /// it does not fail before it is certain.
-    fn keep(&mut self, end: Finished, error: Error) {
-        let error = error.context(format_args!("what came of job {} cannot be recorded", end.job.id));
-        tracing::error!(job_id = end.job.id, %error, "the database is damaged");
-        let Some(mut end) = self.postponed.damaged(end) else {
-            if let Some(retry_in) = self.postponed.begin_to_wait(Instant::now()) {
-                self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });
-            }
-            return;
-        };
-        let failure = Failure::new("database_damaged", error.to_string());
-        end.failure = Some(failure.clone());
-        end.step = Step::Fail(failure);
-        self.postponed.soon(end);
     }
 
     fn ended(&mut self, end: Finished, how: AttemptEnd) {
-        // A job that is still to be applied, by someone or after a retry, needs what is staged for it.
-        let keeps_stage = matches!(end.step, Step::Apply(_)) && how != AttemptEnd::Completed;
-        if !keeps_stage && end.run.staged.load(Ordering::Relaxed) > 0 {
-            self.shared.files.discard(&end.run.lease);
-        }
+        self.discard_stage(&end, how);
         let (run, slot) = (Arc::clone(&end.run), end.slot);
         // Claimed and given back before it began: there was no attempt to tell of.
         if how != AttemptEnd::Released || slot.is_some() {
@@ -293,7 +273,15 @@ impl Finisher {
         self.shared.pool.settled(&run, slot);
     }
 
-    fn tell(&mut self, end: Finished, how: AttemptEnd) {
+    /// A job that is still to be applied, by someone or after a retry, needs what is staged for it.
+    pub(super) fn discard_stage(&self, end: &Finished, how: AttemptEnd) {
+        let keeps_stage = matches!(end.step, Step::Apply(_)) && how != AttemptEnd::Completed;
+        if !keeps_stage && end.run.staged.load(Ordering::Relaxed) > 0 {
+            self.shared.files.discard(&end.run.lease);
+        }
+    }
+
+    pub(super) fn tell(&mut self, end: Finished, how: AttemptEnd) {
         self.summary.count(how);
         let failure = if how == AttemptEnd::Completed { None } else { end.failure };
         self.shared.tell(&WorkerEvent::Attempt(AttemptReport {
@@ -339,7 +327,7 @@ fn status_after(end: AttemptEnd) -> Option<Status> {
         AttemptEnd::Failed => Some(Status::Failed),
         AttemptEnd::Cancelled => Some(Status::Cancelled),
         AttemptEnd::Deferred => Some(Status::Claimed),
-        AttemptEnd::LeaseLost => None,
+        AttemptEnd::LeaseLost | AttemptEnd::Unrecorded => None,
     }
 }
 

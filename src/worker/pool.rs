@@ -1,7 +1,7 @@
 //! What this worker has claimed: jobs that wait for a thread, jobs that run,
 //! and jobs whose end is not durable yet.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,6 +69,8 @@ struct State {
     running: Vec<Running>,
     /// Everything claimed whose end is not durable, by seq and token.
     held: HashMap<(i64, i64), Arc<Run>>,
+    /// Those of them whose end nothing waits for any more, because it cannot be recorded.
+    aside: HashSet<(i64, i64)>,
     /// What the ends among those weigh.
     ended_bytes: usize,
     idle_threads: usize,
@@ -89,6 +91,7 @@ pub(super) struct Load {
     /// The payloads of those that wait, in bytes.
     pub(super) waiting_bytes: usize,
     pub(super) running: usize,
+    /// Without those that are set aside.
     pub(super) held: usize,
     /// Those of them that have ended keep so much in memory.
     pub(super) ended_bytes: usize,
@@ -121,7 +124,7 @@ impl Pool {
             waiting: state.waiting.len(),
             waiting_bytes: state.waiting.iter().map(|claim| claim.job.payload.as_str().len()).sum(),
             running: state.running.len(),
-            held: state.held.len(),
+            held: state.held.len() - state.aside.len(),
             ended_bytes: state.ended_bytes,
             apart: state.alone.is_some() || state.waiting.front().is_some_and(Claim::is_suspect),
         }
@@ -186,6 +189,7 @@ impl Pool {
         let mut state = self.lock();
         // Before it is let go: who sees that nothing is held any more can also see that there is to be looked again.
         self.bell.ring_settled();
+        state.aside.remove(&(run.lease.seq, run.lease.token));
         if let Some(run) = state.held.remove(&(run.lease.seq, run.lease.token)) {
             state.ended_bytes -= run.weight.load(Ordering::Relaxed);
         }
@@ -199,6 +203,31 @@ impl Pool {
                 self.work.notify_all();
             }
         }
+    }
+
+    /// How this job ended cannot be recorded. It stays held, with its signs of life, so that nobody runs it again, and
+    /// its slot stays as it is, so that nobody does when this process is gone. True the first time.
+    pub(super) fn set_aside(&self, run: &Arc<Run>, slot: Option<usize>) -> bool {
+        let mut state = self.lock();
+        let name = (run.lease.seq, run.lease.token);
+        let first = state.held.contains_key(&name) && state.aside.insert(name);
+        if slot.is_some() && state.alone == slot {
+            state.alone = None;
+        }
+        self.bell.ring_settled();
+        self.work.notify_all();
+        first
+    }
+
+    /// What is set aside, by seq and token.
+    pub(super) fn aside(&self) -> HashSet<(i64, i64)> {
+        self.lock().aside.clone()
+    }
+
+    /// Whether this job waits, runs, or has an end that is waited for.
+    pub(super) fn is_at_work(&self, name: (i64, i64)) -> bool {
+        let state = self.lock();
+        state.held.contains_key(&name) && !state.aside.contains(&name)
     }
 
     /// Takes out what has waited since before this time, to be given back. A
@@ -248,9 +277,10 @@ impl State {
         self.held.insert((run.lease.seq, run.lease.token), Arc::clone(run));
     }
 
-    /// Jobs that have started and whose end is not durable.
+    /// Jobs that have started and whose end is not durable, but may be.
     fn started(&self) -> usize {
-        self.slots - self.free_slots.len()
+        // Not all that is set aside has a slot.
+        (self.slots - self.free_slots.len()).saturating_sub(self.aside.len())
     }
 
     /// There is an idle thread for everything that waits. On a busy machine it

@@ -8,10 +8,7 @@ use super::trouble::Trouble;
 /// How long a decision waits for a path that another job is at work on.
 const BUSY_PATH: Duration = Duration::from_millis(50);
 
-/// How often an outcome is tried to be recorded where the database is damaged, and the longest wait between: some 15
-/// seconds. What was misread may be read well then. What is broken on the disk is not mended while a worker has it open,
-/// and others wait for the slot and for the sign of life that goes with it.
-const MOST_TRIES: u32 = 6;
+/// The longest wait between two tries of what is kept for some seconds.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// Of those that are due; no more, so that all of them fit into a round.
@@ -22,7 +19,17 @@ pub(super) struct Postponed {
     /// In the next round: what they wait for passes.
     soon: Vec<Finished>,
     /// The database is damaged where they are to be recorded: nothing that the jobs could be blamed for.
-    damaged: Vec<Finished>,
+    kept: Damaged,
+    /// The same for too long: tried more and more rarely, and nothing waits for them.
+    aside: Damaged,
+    /// One of those was taken after all.
+    healed: bool,
+}
+
+/// Those that wait together.
+#[derive(Default)]
+struct Damaged {
+    ends: Vec<Finished>,
     trouble: Trouble,
 }
 
@@ -31,27 +38,22 @@ impl Postponed {
         self.soon.push(end);
     }
 
-    /// Returns it if it was tried often enough.
-    pub(super) fn damaged(&mut self, mut end: Finished) -> Option<Finished> {
-        end.tries += 1;
-        if end.tries >= MOST_TRIES {
-            return Some(end);
-        }
-        self.damaged.push(end);
-        None
+    /// How long it waits, if that is to be told: of those that wait together it is told once.
+    pub(super) fn keep(&mut self, end: Finished, now: Instant) -> Option<Duration> {
+        self.kept.add(end, now, LONGEST)
     }
 
-    /// How long these wait, if that is to be told: of those that wait together it is told once.
-    pub(super) fn begin_to_wait(&mut self, now: Instant) -> Option<Duration> {
-        self.trouble.until(now).is_none().then(|| self.trouble.failed_for(now, LONGEST))
+    /// The same.
+    pub(super) fn set_aside(&mut self, end: Finished, now: Instant) -> Option<Duration> {
+        self.aside.add(end, now, Duration::MAX)
     }
 
     /// When there is something to do again; `None` if nothing waits.
     pub(super) fn until(&self, now: Instant, hurried: bool) -> Option<Instant> {
         let next = now + BUSY_PATH;
-        let damaged = if hurried { next } else { self.trouble.until(now).unwrap_or(now) };
-        let waits = [(&self.soon, next), (&self.damaged, damaged)];
-        waits.into_iter().filter(|(ends, _)| !ends.is_empty()).map(|(_, until)| until).min()
+        let damaged = [&self.kept, &self.aside].into_iter().filter(|waiting| !waiting.ends.is_empty());
+        let damaged = damaged.map(|waiting| if hurried { next } else { waiting.trouble.until(now).unwrap_or(now) });
+        damaged.chain((!self.soon.is_empty()).then_some(next)).min()
     }
 
     pub(super) fn take_soon(&mut self) -> Vec<Finished> {
@@ -60,18 +62,49 @@ impl Postponed {
 
     /// Those whose wait is over, or for which there is no more time.
     pub(super) fn take_damaged(&mut self, now: Instant, hurried: bool) -> Vec<Finished> {
-        let due = hurried || self.trouble.until(now).is_none();
-        let count = if due { self.damaged.len().min(AT_ONCE) } else { 0 };
-        self.damaged.drain(..count).collect()
+        let mut due = self.kept.take(now, hurried, AT_ONCE);
+        due.append(&mut self.aside.take(now, hurried, AT_ONCE - due.len()));
+        due
     }
 
-    /// How many wait until the database is well.
+    /// All that were never taken.
+    pub(super) fn give_up(&mut self) -> Vec<Finished> {
+        let mut ends = std::mem::take(&mut self.kept.ends);
+        ends.append(&mut self.aside.ends);
+        ends
+    }
+
+    /// How many others are not run for, only to share their fate.
     pub(super) fn unrecorded(&self) -> usize {
-        self.damaged.len()
+        self.kept.ends.len()
     }
 
-    /// True if what was damaged is not any more, and that is news.
+    /// One that was refused for damage is recorded.
+    pub(super) fn healed(&mut self) {
+        self.healed = true;
+    }
+
+    /// True if what was damaged is not any more, and that is news. That nothing is kept any more says nothing of it.
     pub(super) fn is_over(&mut self) -> bool {
-        self.damaged.is_empty() && self.trouble.over()
+        let over = self.healed && self.kept.ends.is_empty() && self.aside.ends.is_empty();
+        if over {
+            self.healed = false;
+            self.kept.trouble.over();
+            self.aside.trouble.over();
+        }
+        over
+    }
+}
+
+impl Damaged {
+    fn add(&mut self, end: Finished, now: Instant, longest: Duration) -> Option<Duration> {
+        self.ends.push(end);
+        self.trouble.until(now).is_none().then(|| self.trouble.failed_for(now, longest))
+    }
+
+    fn take(&mut self, now: Instant, hurried: bool, most: usize) -> Vec<Finished> {
+        let due = hurried || self.trouble.until(now).is_none();
+        let count = if due { self.ends.len().min(most) } else { 0 };
+        self.ends.drain(..count).collect()
     }
 }

@@ -50,7 +50,7 @@ pub enum WorkerEvent {
         /// The job.
         job_id: String,
     },
-    /// An attempt is over, and what came of it is durable.
+    /// An attempt is over, and what came of it is durable, unless it is [`AttemptEnd::Unrecorded`].
     Attempt(AttemptReport),
     /// The disk has been compared with what completed jobs left.
     Reconciled(Reconciled),
@@ -163,6 +163,9 @@ pub enum AttemptEnd {
     Deferred,
     /// It was no longer ours; nothing was changed.
     LeaseLost,
+    /// What came of it could not be written down, mostly because the database is damaged there. The attempt counts,
+    /// and this worker does not run the job again as if there had been none.
+    Unrecorded,
 }
 
 /// What a worker did in all.

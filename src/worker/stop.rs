@@ -1,7 +1,6 @@
 //! How a worker ends: what runs is finished, what has not started goes back; told
 //! again, or out of patience, it waits for nothing.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -148,6 +147,10 @@ impl Dispatcher {
         if let Err(error) = self.give_back_the_rest() {
             tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
         }
+        if !self.shared.pool.aside().is_empty() {
+            // That they were run stands in the slots alone, and whoever finds this process gone goes by those.
+            return;
+        }
         liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
     }
 
@@ -156,7 +159,7 @@ impl Dispatcher {
     /// not to wait. What is decided is not taken by this and stays for the reclaim.
     fn give_back_the_rest(&self) -> Result<()> {
         let owner = self.shared.lock.owner();
-        let started = if self.is_forced() { HashSet::new() } else { self.shared.lock.started()? };
+        let started = if self.is_forced() { self.shared.pool.aside() } else { self.shared.lock.started()? };
         let mut leases = self.shared.queue.store().leases()?;
         leases.retain(|HeldLease { lease, locked_by, .. }| {
             *locked_by == owner.locked_by && !started.contains(&(lease.seq, lease.token))

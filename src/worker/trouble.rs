@@ -32,6 +32,11 @@ impl Trouble {
         self.wait.take().is_some()
     }
 
+    /// It failed the last time.
+    pub(super) fn is_on(&self) -> bool {
+        self.wait.is_some()
+    }
+
     /// When to try again, if that is not now.
     pub(super) fn until(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| *until > now)

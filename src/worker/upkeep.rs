@@ -17,6 +17,7 @@ use super::{Shared, WorkerOptions};
 use crate::effects;
 use crate::error::{Error, Result};
 use crate::handler::{Run, Sending, Stop};
+use crate::job::Job;
 use crate::liveness::{self, LeaseWatch};
 use crate::store::{
     Beat, Failure, HeldLease, LapsedLease, Limits, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _,
@@ -307,8 +308,8 @@ impl Dispatcher {
     }
 
     /// Jobs that are locked by this worker and that it does not hold: a claim whose
-    /// COMMIT failed and turned out to be durable. They go back, or are applied if
-    /// they are decided. Seen twice, because an end may be on its way.
+    /// COMMIT failed and turned out to be durable, or one whose end was refused. They go
+    /// back, or are applied if they are decided. Seen twice, because an end may be on its way.
     fn take_strangers(&mut self, mine: &[HeldLease]) -> Result<()> {
         let held: HashSet<(i64, i64)> =
             self.shared.pool.held().iter().map(|run| (run.lease.seq, run.lease.token)).collect();
@@ -322,15 +323,27 @@ impl Dispatcher {
             }
             let job = Arc::new(self.shared.queue.get(&lease.id)?);
             let run = Arc::new(Run::new(lease.clone()));
-            self.shared.pool.hold(&run);
             let end = if job.outcome.is_some() {
-                Finished::decided(run, job, Arc::clone(&self.shared.files) as _)
+                Finished::decided(Arc::clone(&run), job, Arc::clone(&self.shared.files) as _)
             } else {
-                Finished::without_running(run, job, None, Step::Release)
+                self.come_back(Arc::clone(&run), job)?
             };
+            self.shared.pool.hold(&run);
             self.shared.finished.push(end);
         }
         Ok(())
+    }
+
+    /// One that was run here keeps its attempt: given back, it would be run without end.
+    fn come_back(&self, run: Arc<Run>, job: Arc<Job>) -> Result<Finished> {
+        if !self.shared.lock.started()?.contains(&(run.lease.seq, run.lease.token)) {
+            return Ok(Finished::without_running(run, job, None, Step::Release));
+        }
+        let failure = Failure::new("unrecorded", "the job was run, and what came of that was not recorded");
+        let delay = job.backoff().delay(job.attempts, fastrand::f64());
+        let mut end = Finished::without_running(run, job, None, Step::Reschedule { failure: failure.clone(), delay });
+        end.failure = Some(failure);
+        Ok(end)
     }
 
     /// A job that lost its worker for the last time has failed for good, too.

@@ -209,3 +209,39 @@ fn a_handler_that_always_lets_go_does_not_make_the_worker_spin() {
     let _ = end.recv_timeout(Duration::from_secs(10));
     assert_eq!((job.status, job.attempts), (Status::Failed, 3));
 }
+
+payload!(Fickle, "fickle");
+struct FickleHandler(std::path::PathBuf);
+impl Handler for FickleHandler {
+    type Payload = Fickle;
+    fn run(&self, ctx: &Context, _: Fickle) -> std::result::Result<Outcome<()>, HandlerError> {
+        if ctx.attempt() > 1 {
+            return Ok(Outcome::new(()));
+        }
+        let asked = |asked: bool| {
+            let ask = "UPDATE jobs SET cancel_requested = ?1 WHERE type = 'fickle'";
+            sql(&self.0).execute(ask, [asked]).unwrap();
+        };
+        asked(true);
+        until("it is told to stop", || ctx.check().is_err());
+        asked(false);
+        ctx.check().map(|()| Outcome::new(()))
+    }
+}
+
+/// What the store does not take at all leaves a job behind that is still this worker's. It was run, so it does not go
+/// back as if it had not been.
+#[test]
+fn a_job_whose_end_is_refused_keeps_its_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(FickleHandler(folder.path().to_owned()));
+    let queue = open(folder.path(), &registry);
+    let id = queue.enqueue(Fickle { n: 1 }).unwrap().id;
+    let shutdown = Shutdown::new();
+    let end = start(Worker::new(Arc::clone(&queue), registry, WorkerOptions::default()).unwrap(), shutdown.clone());
+    until("it has begun again", || queue.get(&id).unwrap().token > 1);
+    assert_eq!(queue.get(&id).unwrap().attempts, 2, "the first attempt counts");
+    until("it is done", || queue.get(&id).unwrap().status == Status::Completed);
+    shutdown.request();
+    end.recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
+}

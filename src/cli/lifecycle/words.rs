@@ -63,6 +63,7 @@ fn attempt_for_people(attempt: &AttemptReport) -> String {
         AttemptEnd::Cancelled => (DIM, "cancelled"),
         AttemptEnd::Deferred => (YELLOW, "deferred"),
         AttemptEnd::LeaseLost => (RED, "lease lost"),
+        AttemptEnd::Unrecorded => (RED, "unrecorded"),
     };
     let error = attempt.error.as_ref().map(|e| at_a_glance(&e.text(), &attempt.job_id)).unwrap_or_default();
     format!(

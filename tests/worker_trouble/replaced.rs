@@ -81,8 +81,10 @@ fn what_ends_after_the_database_was_replaced_is_not_applied() {
     let options = WorkerOptions { poll_interval: NEVER, ..WorkerOptions::default() };
     let worker = run(Worker::new(queue, registry, options).unwrap(), &Shutdown::new());
     running.recv().unwrap();
-    remove(folder.path());
-    drop(Queue::init(folder.path()).unwrap());
+    let other = tempfile::tempdir().unwrap();
+    drop(Queue::init(other.path()).unwrap());
+    // At once: the worker hears of it when none is there.
+    std::fs::rename(other.path().join(".jobq/jobq.db"), folder.path().join(".jobq/jobq.db")).unwrap();
     go.send(()).unwrap();
     let error = worker.come().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoDatabase);

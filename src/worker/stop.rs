@@ -138,12 +138,17 @@ impl Dispatcher {
     }
 
     /// The last thing: what is still claimed goes back, and the lock file with
-    /// it. If that fails, the lock tells others that this process is gone.
-    pub(super) fn sign_off(&self) {
+    /// it. If that fails, the lock tells others that this process is gone. The error is
+    /// about what nobody can take back: whoever waits for the end must not believe that all is done.
+    pub(super) fn sign_off(&self) -> Option<Error> {
         if let Err(error) = self.give_back_the_rest() {
             tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
         }
-        liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
+        let left = liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
+        let jobs = left.join(", ");
+        let why =
+            || format!("the database is damaged where jobs are: they stay claimed by this worker, which ends: {jobs}");
+        (!left.is_empty()).then(|| Error::new(ErrorKind::Corrupt, why()))
     }
 
     /// Nobody is lost when a worker leaves in good order, so what it has claimed
@@ -159,8 +164,16 @@ impl Dispatcher {
         if leases.is_empty() {
             return Ok(());
         }
-        let steps = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
-        self.shared.queue.store().settle(steps).map(drop)
+        let steps: Vec<_> = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
+        let store = self.shared.queue.store();
+        match store.settle(steps.clone()) {
+            // One of them is damaged; it must not cost the others an attempt.
+            Err(error) if error.is_about_one() => {
+                steps.into_iter().for_each(|step| drop(store.settle(vec![step])));
+                Err(error)
+            }
+            settled => settled.map(drop),
+        }
     }
 }
 

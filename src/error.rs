@@ -82,6 +82,8 @@ struct Inner {
     item: Option<usize>,
     /// The commit it is about.
     id: Option<String>,
+    /// The row that was being worked on.
+    row: Option<i64>,
     /// The disk is not what the caller had read.
     stale: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -96,6 +98,7 @@ impl Error {
             field: None,
             item: None,
             id: None,
+            row: None,
             stale: false,
             source: None,
         }))
@@ -181,6 +184,17 @@ impl Error {
     /// One of several steps may have brought this on all of them.
     pub(crate) fn is_about_one(&self) -> bool {
         self.is_answer() || matches!(self.kind(), ErrorKind::Internal | ErrorKind::Corrupt)
+    }
+
+    /// The same error, met at the row of the job with this seq.
+    pub(crate) fn of_row(mut self, seq: i64) -> Self {
+        self.0.row.get_or_insert(seq);
+        self
+    }
+
+    /// Where it was met, if one row alone can be blamed.
+    pub(crate) fn row(&self) -> Option<i64> {
+        self.0.row.filter(|_| self.is_about_one())
     }
 
     /// The same error, about this commit.

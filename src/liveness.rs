@@ -135,12 +135,17 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
     let mut dead = Vec::new();
     let mut files = Vec::new();
     for (owner, gone) in dead_owners(store.leases()?, folder) {
-        files.extend(lock_path(&owner, folder));
+        files.extend(lock_path(&owner, folder).map(|path| (owner.locked_by, path)));
         dead.push(gone);
     }
     let reclaimed =
         if dead.is_empty() { Reclaimed::default() } else { store.reclaim(Reclaim { dead, lapsed: Vec::new() })? };
-    for file in files {
+    if !reclaimed.left.is_empty() {
+        // What it says of them is still needed.
+        let needed: HashSet<String> = store.leases()?.into_iter().map(|held| held.locked_by).collect();
+        files.retain(|(locked_by, _)| !needed.contains(locked_by));
+    }
+    for (_, file) in files {
         remove(&file);
     }
     Ok(reclaimed)
@@ -148,17 +153,23 @@ pub fn sweep(store: &dyn Store, folder: &Path) -> Result<Reclaimed> {
 
 /// The last thing a process does with its lock: what it still has goes back or
 /// is free for others, and the lock file goes. If that fails, the lock tells
-/// others that this process is gone.
-pub(crate) fn sign_off(lock: &OwnerLock, store: &dyn Store, state: &Path) {
+/// others that this process is gone. Returns jobs that it could not let go.
+pub(crate) fn sign_off(lock: &OwnerLock, store: &dyn Store, state: &Path) -> Vec<String> {
     let locked_by = lock.owner().locked_by.clone();
     // Goes only if it is empty; what is left in it is still to be applied, or swept by others.
     let _ = std::fs::remove_dir(state.join("stage").join(&locked_by));
     match store.reclaim(Reclaim { dead: vec![DeadOwner { locked_by, started: None }], lapsed: Vec::new() }) {
-        Ok(_) => lock.remove(),
+        Ok(done) => {
+            if done.left.is_empty() {
+                lock.remove();
+            }
+            return done.left;
+        }
         // There is nobody to be told of what is no longer there.
         Err(error) if error.kind() == ErrorKind::NoDatabase => {}
         Err(error) => tracing::warn!(%error, "could not sign off; others will notice"),
     }
+    Vec::new()
 }
 
 /// Removes what is left of processes that died and had nothing claimed: their
@@ -198,7 +209,9 @@ pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> 
     let gone = |path: &Path| DeadOwner { locked_by: name(path).trim_end_matches(".lock").to_owned(), started: None };
     let dead = free.iter().map(|(path, _)| gone(path)).collect();
     // Before the files: whoever comes after a crash in between finds them and does it again.
-    store.reclaim(Reclaim { dead, lapsed: Vec::new() })?;
+    if !store.reclaim(Reclaim { dead, lapsed: Vec::new() })?.left.is_empty() {
+        return Ok(());
+    }
     for (path, _held) in free {
         remove(&path);
     }

@@ -59,4 +59,5 @@ fn merge(into: &mut Reclaimed, more: Reclaimed) {
     into.failed.extend(more.failed);
     into.cancelled.extend(more.cancelled);
     into.unowned.extend(more.unowned);
+    into.left.extend(more.left);
 }

@@ -82,7 +82,7 @@ impl Committer {
 
     /// The last thing: what it still has is free for others.
     pub(crate) fn sign_off(&self, queue: &Queue) {
-        liveness::sign_off(&self.lock, queue.store(), queue.state_folder());
+        let _told = liveness::sign_off(&self.lock, queue.store(), queue.state_folder());
     }
 }
 

@@ -302,6 +302,9 @@ pub struct Reclaimed {
     pub cancelled: Vec<String>,
     /// Decided and now free for anyone to apply.
     pub unowned: Vec<String>,
+    /// Not taken back, because their rows are damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
 }
 
 /// A lease that someone has.

@@ -9,6 +9,7 @@
 //! tx, row     what every verb works with; rows as values
 //! gates       why a pending job is not running, and what opens
 //! pauses, limits   why one that could run is not claimed, although it is ready
+//! aside       damaged rows that would stop others
 //! lease       the token check, and the one way a claimed job ends
 //! health      the database as `doctor` sees it
 //! enqueue … prune   the verbs
@@ -16,6 +17,7 @@
 
 mod admit;
 mod apply;
+mod aside;
 mod cancel;
 mod claim;
 mod commit;
@@ -63,6 +65,7 @@ pub(crate) use health::{Health, is_trustworthy, log_index_of, log_of};
 pub use plans::hot_statements;
 pub use schema::SCHEMA_VERSION;
 
+use self::aside::Aside;
 use self::connection::Role;
 use self::opened_file::OpenedFile;
 use self::readers::Readers;
@@ -116,6 +119,7 @@ pub struct SqliteStore {
     // Before the writer: the last connection to close brings the log into the database.
     readers: Arc<Readers>,
     writer: Writer,
+    aside: Aside,
 }
 
 impl SqliteStore {
@@ -154,6 +158,7 @@ impl SqliteStore {
             root,
             guard,
             readers,
+            aside: Aside::default(),
         })
     }
 
@@ -264,11 +269,18 @@ impl Store for SqliteStore {
     }
 
     fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedJob>> {
-        self.writer.write("claim", move |tx| claim::claim(tx, &request))
+        let request = Arc::new(request);
+        self.aside.around("claim", |around| {
+            let request = Arc::clone(&request);
+            self.writer.write("claim", move |tx| claim::claim(tx, &request, &around))
+        })
     }
 
     fn take_over(&self, owner: Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
-        self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit))
+        self.aside.around("take over", |around| {
+            let owner = owner.clone();
+            self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit, &around))
+        })
     }
 
     fn heartbeat(&self, beats: Vec<Beat>) -> Result<Vec<Pulse>> {
@@ -285,7 +297,11 @@ impl Store for SqliteStore {
     }
 
     fn reclaim(&self, request: Reclaim) -> Result<Reclaimed> {
-        self.writer.write("reclaim", move |tx| reclaim::reclaim(tx, &request))
+        let request = Arc::new(request);
+        self.aside.around("reclaim", |around| {
+            let request = Arc::clone(&request);
+            self.writer.write("reclaim", move |tx| reclaim::reclaim(tx, &request, &around))
+        })
     }
 
     fn leases(&self) -> Result<Vec<HeldLease>> {
@@ -307,7 +323,8 @@ impl Store for SqliteStore {
 
     fn outlook(&self, types: &[String], limits: &Limits) -> Result<Outlook> {
         let now = self.writer.context().clock.now();
-        self.readers.read(|conn| outlook::outlook(conn, types, limits, now))
+        let around = self.aside.now();
+        self.readers.read(|conn| outlook::outlook(conn, types, limits, now, &around))
     }
 
     fn waiting_types(&self) -> Result<Vec<String>> {

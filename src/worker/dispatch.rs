@@ -116,9 +116,9 @@ impl Dispatcher {
         }
         self.hooks = None;
         self.wait_for_hooks(hooks, &called);
-        self.sign_off();
+        let left = self.sign_off();
         self.shared.tell(&WorkerEvent::Stopped(summary));
-        self.broken.take().map_or(Ok(summary), Err)
+        self.broken.take().or(left).map_or(Ok(summary), Err)
     }
 
     pub(super) fn start_thread(&mut self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! How a worker ends: what runs is finished, what has not started goes back; told
 //! again, or out of patience, it waits for nothing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use super::execute::Finished;
 use super::pool::Running;
 use super::report::WorkerEvent;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Stop;
+use crate::handler::{Run, Stop};
 use crate::liveness;
 use crate::store::{HeldLease, Step, Store as _};
 
@@ -142,16 +143,28 @@ impl Dispatcher {
     }
 
     /// The last thing: what is still claimed goes back, and the lock file with
-    /// it. If that fails, the lock tells others that this process is gone.
-    pub(super) fn sign_off(&self) {
+    /// it. If that fails, the lock tells others that this process is gone. The error is
+    /// about what nobody can take back: whoever waits for the end must not believe that all is done.
+    pub(super) fn sign_off(&self) -> Option<Error> {
         if let Err(error) = self.give_back_the_rest() {
             tracing::warn!(%error, "what is still claimed could not be given back; it counts as lost");
         }
-        if !self.shared.pool.aside().is_empty() {
-            // That they were run stands in the slots alone, and whoever finds this process gone goes by those.
-            return;
+        let mut left = self.ids_aside();
+        // That those were run stands in the slots alone, and whoever finds this process gone goes by these.
+        if left.is_empty() {
+            left = liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
         }
-        liveness::sign_off(&self.shared.lock, self.shared.queue.store(), self.shared.queue.state_folder());
+        let jobs = left.join(", ");
+        let why =
+            || format!("the database is damaged where jobs are: they stay claimed by this worker, which ends: {jobs}");
+        (!left.is_empty()).then(|| Error::new(ErrorKind::Corrupt, why()))
+    }
+
+    /// Jobs whose end could be recorded in no way.
+    fn ids_aside(&self) -> Vec<String> {
+        let (held, aside) = (self.shared.pool.held(), self.shared.pool.aside());
+        let is_aside = |run: &&Arc<Run>| aside.contains(&(run.lease.seq, run.lease.token));
+        held.iter().filter(is_aside).map(|run| run.lease.id.clone()).collect()
     }
 
     /// Nobody is lost when a worker leaves in good order, so what it has claimed
@@ -167,8 +180,16 @@ impl Dispatcher {
         if leases.is_empty() {
             return Ok(());
         }
-        let steps = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
-        self.shared.queue.store().settle(steps).map(drop)
+        let steps: Vec<_> = leases.into_iter().map(|held| (held.lease, Step::Release)).collect();
+        let store = self.shared.queue.store();
+        match store.settle(steps.clone()) {
+            // One of them is damaged; it must not cost the others an attempt.
+            Err(error) if error.is_about_one() => {
+                steps.into_iter().for_each(|step| drop(store.settle(vec![step])));
+                Err(error)
+            }
+            settled => settled.map(drop),
+        }
     }
 }
 

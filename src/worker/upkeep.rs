@@ -23,6 +23,9 @@ use crate::store::{
     Beat, Failure, HeldLease, LapsedLease, Limits, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _,
 };
 
+/// How often trouble with taking back is told.
+const TELL_AGAIN: Duration = Duration::from_secs(300);
+
 /// When what is due, and what has been seen.
 pub(super) struct Upkeep {
     sweep_at: Instant,
@@ -40,6 +43,7 @@ pub(super) struct Upkeep {
     /// What dead processes left on the disk is looked for at the start, and when one is found dead.
     swept: bool,
     unknown_types: HashSet<String>,
+    damage_told: Option<Instant>,
     /// Threads whose jobs are not short.
     pub(super) long_runs: usize,
 }
@@ -57,6 +61,7 @@ impl Upkeep {
             strangers: HashSet::new(),
             swept: false,
             unknown_types: HashSet::new(),
+            damage_told: None,
             long_runs: 0,
         }
     }
@@ -127,7 +132,8 @@ impl Dispatcher {
         }
         self.look();
         self.pass_on_cancels()?;
-        self.reclaim()?;
+        let reclaimed = self.reclaim();
+        self.past_damage(reclaimed, now)?;
         // Needs no thread, so it does not wait for one, nor for a lull.
         if !self.is_stopping() && self.shared.queue.store().outlook(&[], &Limits::new())?.decided {
             self.take_over()?;
@@ -136,6 +142,20 @@ impl Dispatcher {
         // Only now: what failed half-way is tried again when the database is back.
         self.upkeep.sweep_at = now + self.options.poll_interval;
         Ok(())
+    }
+
+    /// What cannot be taken back must not keep the worker from what it can do. Told, but not every second.
+    fn past_damage(&mut self, reclaimed: Result<()>, now: Instant) -> Result<()> {
+        match reclaimed {
+            Err(error) if error.is_about_one() => {
+                if self.upkeep.damage_told.is_none_or(|told| now.saturating_duration_since(told) >= TELL_AGAIN) {
+                    self.upkeep.damage_told = Some(now);
+                    tracing::error!(%error, "what dead workers had cannot be taken back");
+                }
+                Ok(())
+            }
+            reclaimed => reclaimed,
+        }
     }
 
     /// Timeouts, and how many threads are busy with jobs that are not short.
@@ -262,12 +282,15 @@ impl Dispatcher {
             done.failed.extend(more.failed);
             done.cancelled.extend(more.cancelled);
             done.unowned.extend(more.unowned);
+            done.left.extend(more.left);
         }
         let own = &own;
         let store = self.shared.queue.store();
         for id in &done.failed {
             self.tell_hooks_of_loss(id);
         }
+        // Nothing came of these, and the store has told of them.
+        done.left.clear();
         let found = done != Reclaimed::default();
         if found {
             self.shared.tell(&WorkerEvent::Reclaimed(done));

@@ -87,7 +87,7 @@ fn a_plain_row_that_is_not_text_fails_and_stops_nobody() {
 /// A number that is behind the job's events costs nobody anything: it is set right by whoever writes the next event.
 #[test]
 fn a_damaged_number_of_events_stops_nobody() {
-    for number in [0, -1, -5, i64::MIN] {
+    for number in [0, -1, -5, i64::MIN, i64::MAX, i64::MAX - 1, i64::MAX / 2 + 1] {
         assert_set_right(number);
     }
 }
@@ -135,4 +135,83 @@ fn a_damaged_hold_goes_with_its_job() {
     assert_eq!(rows(&conn, &format!("SELECT gate FROM jobs WHERE id = '{behind}'")), [["held"]]);
     assert_eq!(run_order(bench.queue.store()), [first, other, behind]);
     assert_eq!(rows(&conn, "SELECT * FROM job_holds"), Vec::<Vec<String>>::new());
+}
+
+/// As far as a number goes: it cannot grow. The job lives on if it can, and its neighbours in any case.
+#[test]
+fn a_number_at_its_end_stops_nobody() {
+    for (column, number, status) in [
+        ("attempts", i64::MAX, Status::Completed),
+        ("attempts", i64::from(u32::MAX), Status::Completed),
+        ("token", i64::MAX - 1, Status::Completed),
+        ("token", i64::MAX, Status::Cancelled),
+        ("heartbeat", i64::MAX, Status::Completed),
+    ] {
+        let Some(bench) = Bench::set_up() else { return };
+        let [before, damaged, after] = ["1", "2", "3"].map(|text| bench.queue.enqueue(note(text)).unwrap().id);
+        let conn = raw(&bench.db);
+        let trigger = rows(&conn, "SELECT sql FROM sqlite_schema WHERE name = 'jobs_transition'").remove(0).remove(0);
+        conn.execute_batch("DROP TRIGGER jobs_transition").unwrap();
+        conn.execute(&format!("UPDATE jobs SET {column} = {number} WHERE id = ?1"), [&damaged]).unwrap();
+        conn.execute_batch(&trigger).unwrap();
+        let ran = run_order(bench.queue.store());
+        assert!(ran.contains(&before) && ran.contains(&after), "{column}: {ran:?}");
+        let job = bench.queue.get(&damaged).unwrap();
+        assert_eq!(job.status, status, "{column} {number}: {:?}", job.last_error);
+        let told = job.last_error.is_some_and(|error| error.starts_with("token_damaged: "));
+        assert_eq!(told, status == Status::Cancelled);
+    }
+}
+
+/// The sign of life is a number that must not stand still.
+#[test]
+fn a_sign_of_life_at_its_end_begins_anew() {
+    let Some(bench) = Bench::set_up() else { return };
+    let id = bench.queue.enqueue(note("1")).unwrap().id;
+    let lease = claim(bench.queue.store(), 1).remove(0).lease;
+    raw(&bench.db).execute("UPDATE jobs SET heartbeat = 9223372036854775807, attempts = 9e15", []).unwrap();
+    let beat = || jobq::store::Beat { lease: lease.clone(), progress: None, checkpoint: None };
+    for heartbeat in [0, 1] {
+        assert_eq!(bench.queue.store().heartbeat(vec![beat()]).unwrap(), [jobq::store::Pulse::Alive]);
+        assert_eq!(bench.queue.get(&id).unwrap().heartbeat, heartbeat);
+    }
+}
+
+/// Also one that is damaged while its job runs, and stands in the index of active ones under its old key.
+#[test]
+fn a_hold_that_is_damaged_while_its_job_runs_goes_with_it() {
+    let Some(bench) = Bench::set_up() else { return };
+    let [first, behind] = ["1", "2"].map(|text| bench.queue.enqueue(CreateFile::text("a.txt", text)).unwrap().id);
+    let other = bench.queue.enqueue(CreateFile::text("c.txt", "1")).unwrap().id;
+    let claimed = claim(bench.queue.store(), 10);
+    assert_eq!(claimed.iter().map(|claim| claim.job.id.clone()).collect::<Vec<_>>(), [first, other.clone()]);
+    let conn = raw(&bench.db);
+    // Past the index: as if it were not there.
+    let (page, sql): (i64, String) = conn
+        .query_row("SELECT rootpage, sql FROM sqlite_schema WHERE name = 'job_holds_active'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    conn.execute_batch("PRAGMA writable_schema = 1; DELETE FROM sqlite_schema WHERE name = 'job_holds_active'")
+        .unwrap();
+    drop(conn);
+    let conn = raw(&bench.db);
+    assert_eq!(conn.execute("UPDATE job_holds SET key = 'path:b.txt' WHERE seq = 1", []), Ok(1));
+    conn.execute_batch("PRAGMA writable_schema = 1").unwrap();
+    conn.execute(
+        "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql)
+         VALUES ('index', 'job_holds_active', 'job_holds', ?1, ?2)",
+        (page, sql),
+    )
+    .unwrap();
+    let version: i64 = conn.query_row("PRAGMA schema_version", [], |row| row.get(0)).unwrap();
+    conn.execute_batch(&format!("PRAGMA schema_version = {}", version + 1)).unwrap();
+    drop(conn);
+    let conn = raw(&bench.db);
+    assert_ne!(rows(&conn, "PRAGMA integrity_check"), [["ok"]]);
+    complete(bench.queue.store(), &claimed[0]);
+    assert_eq!(rows(&conn, "PRAGMA integrity_check"), [["ok"]]);
+    let active = "SELECT job_id, active FROM job_holds INDEXED BY job_holds_active WHERE active = 1";
+    assert_eq!(rows(&conn, active), [[other.as_str(), "1"]], "the others hold what they held");
+    assert_eq!(run_order(bench.queue.store()), [behind]);
 }

@@ -97,7 +97,7 @@ fn a_root_below_the_queue_moves_along_by_whatever_way_it_was_named() {
     let (real, link) = (folder.path().join("real"), folder.path().join("link"));
     std::fs::create_dir_all(real.join("o")).unwrap();
     std::os::unix::fs::symlink("real", &link).unwrap();
-    drop(QueueOptions::in_folder(&link).create(true).root(real.join("o")).open().unwrap());
+    drop(QueueOptions::in_folder(&real).create(true).root(link.join("o")).open().unwrap());
     let moved = folder.path().join("moved");
     std::fs::rename(&real, &moved).unwrap();
     assert_eq!(Queue::open(&moved).unwrap().root(), moved.join("o"));

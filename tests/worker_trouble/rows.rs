@@ -228,12 +228,93 @@ fn a_row_that_takes_no_sign_of_life_does_not_silence_the_others() {
     let is_claimed = |id: &String| queue.get(id).unwrap().status == Status::Claimed;
     until("both run", || is_claimed(&damaged) && is_claimed(&sound));
     let conn = sql(folder.path());
-    // It cannot grow, and what it would become is nothing for its column.
-    conn.execute("UPDATE jobs SET heartbeat = 9223372036854775807 WHERE id = ?1", [&damaged]).unwrap();
+    conn.execute_batch(&format!(
+        "CREATE TRIGGER refuses BEFORE UPDATE OF heartbeat ON jobs WHEN OLD.id = '{damaged}' AND NEW.heartbeat > 0
+         BEGIN SELECT RAISE(ABORT, 'no'); END"
+    ))
+    .unwrap();
     let signs = || conn.query_row("SELECT heartbeat FROM jobs WHERE id = ?1", [&sound], |row| row.get::<_, i64>(0));
     let before = signs().unwrap();
     until("it gives signs of life", || signs().unwrap() > before + 2);
     shutdown.request();
     end.recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
     assert_eq!([&damaged, &sound].map(|id| queue.get(id).unwrap().status), [Status::Pending; 2]);
+}
+
+/// What a dead worker had and cannot be taken back is in the way of nobody.
+#[test]
+fn a_row_that_cannot_be_taken_back_keeps_nobody_from_claiming() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(NopHandler).with(StuckHandler);
+    let queue = open(folder.path(), &registry);
+    let [damaged, sound] = [1, 2].map(|n| queue.enqueue(Stuck { n }).unwrap().id);
+    let lock = jobq::liveness::OwnerLock::acquire(&queue.owners_folder()).unwrap();
+    let request = jobq::store::ClaimRequest {
+        owner: lock.owner().clone(),
+        types: vec!["stuck".into()],
+        limit: 2,
+        limits: jobq::store::Limits::new(),
+    };
+    assert_eq!(queue.store().claim(request).unwrap().len(), 2);
+    drop(lock); // dead
+    sql(folder.path())
+        .execute_batch(&format!(
+            "CREATE TRIGGER refuses BEFORE UPDATE OF status ON jobs WHEN NEW.status = 'pending' AND OLD.id = '{damaged}'
+             BEGIN SELECT RAISE(ABORT, 'no'); END"
+        ))
+        .unwrap();
+    let nop = queue.enqueue(Nop { n: 1 }).unwrap().id;
+    let troubles = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&troubles);
+    let options = WorkerOptions { types: Some(vec!["nop".into()]), ..drain() };
+    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap().observed_by(move |event| {
+        seen.fetch_add(usize::from(matches!(event, WorkerEvent::Trouble { .. })), Ordering::SeqCst);
+    });
+    start(worker, Shutdown::new()).recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
+    let states = [&damaged, &sound, &nop].map(|id| queue.get(id).unwrap().status);
+    assert_eq!(states, [Status::Claimed, Status::Pending, Status::Completed]);
+    assert_eq!(troubles.load(Ordering::SeqCst), 0);
+    // Whoever comes can still tell that its owner is dead.
+    sql(folder.path()).execute_batch("DROP TRIGGER refuses").unwrap();
+    assert_eq!(open(folder.path(), &Registry::new().with(StuckHandler)).reclaim().unwrap().pending, [damaged]);
+}
+
+/// Others are claimed all the same, a drain ends, and what was left aside is as it was.
+#[test]
+fn a_row_that_cannot_be_claimed_keeps_nobody_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(NopHandler);
+    let queue = open(folder.path(), &registry);
+    let damaged = queue.enqueue(NewJob::from(Nop { n: 0 }).priority(1)).unwrap().id;
+    let others: Vec<String> = (1..20).map(|n| queue.enqueue(Nop { n }).unwrap().id).collect();
+    sql(folder.path())
+        .execute_batch(&format!(
+            "CREATE TRIGGER refuses BEFORE UPDATE OF status ON jobs WHEN NEW.status = 'claimed' AND OLD.id = '{damaged}'
+             BEGIN SELECT RAISE(ABORT, 'no'); END"
+        ))
+        .unwrap();
+    let options = WorkerOptions { concurrency: 1, ..drain() };
+    let worker = Worker::new(Arc::clone(&queue), registry, options).unwrap();
+    start(worker, Shutdown::new()).recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
+    assert!(others.iter().all(|id| queue.get(id).unwrap().status == Status::Completed));
+    assert_eq!(queue.get(&damaged).unwrap().status, Status::Pending);
+}
+
+/// Nobody must take the end of a drain for the end of its jobs.
+#[test]
+fn a_worker_that_leaves_a_job_claimed_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(NopHandler);
+    let queue = open(folder.path(), &registry);
+    let id = queue.enqueue(Nop { n: 1 }).unwrap().id;
+    sql(folder.path())
+        .execute_batch(
+            "CREATE TRIGGER refuses BEFORE UPDATE OF status ON jobs WHEN OLD.status = 'claimed'
+             BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .unwrap();
+    let worker = Worker::new(Arc::clone(&queue), registry, drain()).unwrap();
+    let end = start(worker, Shutdown::new()).recv_timeout(Duration::from_secs(60)).expect("it ends");
+    assert_eq!(queue.get(&id).unwrap().status, Status::Claimed);
+    assert!(end.as_ref().is_err_and(|error| error.contains(&id)), "{end:?}");
 }

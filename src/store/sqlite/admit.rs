@@ -185,7 +185,7 @@ impl NewRow {
         let (token, event_seq) = tx
             .row(
                 "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = 'admission', locked_at = ?2,
-                        claimed_at = ?2, attempts = attempts + 1, token = token + 1, event_seq = event_seq + 1
+                        claimed_at = ?2, attempts = attempts + 1, token = token + 1, event_seq = event_seq + (event_seq < 9223372036854775807)
                   WHERE seq = ?1 AND status = 'pending' RETURNING token, event_seq",
                 params![self.seq, tx.now],
                 |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),

@@ -170,13 +170,13 @@ fn defer(tx: &Tx<'_>, lease: &Lease, held: &Held, failure: &Failure, delay: Mill
     data["delay"] = delay.into();
     tx.execute(
         "UPDATE OR FAIL jobs SET locked_by = NULL, locked_at = NULL, run_at = ?3, backoff_max = ?4, last_error = ?5,
-                event_seq = event_seq + 1
+                event_seq = event_seq + (event_seq < 9223372036854775807)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![lease.seq, lease.token, run_at, held.backoff_max.max(delay), failure.text()],
     )?;
     let event = NewEvent {
         job_id: &lease.id,
-        seq: held.event_seq + 1,
+        seq: held.event_seq.saturating_add(1),
         attempt: held.attempts,
         event_type: "rescheduled",
         data: Some(data.to_string()),

@@ -89,13 +89,13 @@ fn cancel_one(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<String> {
     let (id, attempts, event_seq, holds) = tx
         .row(
             "UPDATE OR FAIL jobs SET status = 'cancelled', gate = NULL, completed_at = ?2,
-                    last_error = coalesce(?3, last_error), event_seq = event_seq + 1
+                    last_error = coalesce(?3, last_error), event_seq = event_seq + (event_seq < 9223372036854775807)
               WHERE seq = ?1 AND status = 'pending' RETURNING id, attempts, event_seq, holds",
             params![seq, tx.now, why.last_error],
             |row| {
                 Ok((
                     read::<String>(row, 0)?,
-                    row.get::<_, u32>(1)?,
+                    read::<u32>(row, 1)?,
                     row.get::<_, i64>(2)?,
                     read::<Option<String>>(row, 3)?,
                 ))

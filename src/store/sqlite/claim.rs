@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 use rusqlite::{params, params_from_iter, types::Value};
 
+use super::aside::Around;
+use super::cancel::{self, Reason};
 use super::events::{self, NewEvent};
 use super::lease::{self, End};
 use super::row::{self, hold_keys};
@@ -21,19 +23,31 @@ const MOST_BYTES: usize = 32 << 20;
 /// Types in one statement; SQLite takes no more than 500 parts of a UNION.
 const TYPES_AT_ONCE: usize = 200;
 
-pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJob>> {
+pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest, around: &Around) -> Result<Vec<ClaimedJob>> {
     admit::admit(tx)?;
-    gates::promote_due(tx)?;
+    if around.carefully {
+        gates::promote_carefully(tx, around)?
+    } else {
+        gates::promote_due(tx)?
+    }
     let paused = pauses::current_and_forget_past(tx)?;
     let is_open = |name: &&String| !paused.iter().any(|pause| pause.job_type == **name);
     let types: Vec<&String> = request.types.iter().filter(is_open).collect();
     loop {
-        let claimed = take(tx, &request.owner, &candidates(tx, request, &types)?)?;
-        if claimed.is_empty() {
-            return Ok(Vec::new());
-        }
-        owners::register(tx, &request.owner)?;
-        let jobs = settle(tx, &request.owner, claimed)?;
+        let candidates = candidates(tx, request, &types, around)?;
+        let jobs = if around.carefully {
+            if candidates.is_empty() {
+                return Ok(Vec::new());
+            }
+            one_by_one(tx, &request.owner, &candidates)?
+        } else {
+            let claimed = take(tx, &request.owner, &candidates)?;
+            if claimed.is_empty() {
+                return Ok(Vec::new());
+            }
+            owners::register(tx, &request.owner)?;
+            settle(tx, &request.owner, claimed)?
+        };
         // All of them damaged: there may be sound ones behind them.
         if !jobs.is_empty() {
             return Ok(jobs);
@@ -41,11 +55,42 @@ pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest) -> Result<Vec<ClaimedJo
     }
 }
 
+/// So that an error tells of which it is.
+fn one_by_one(tx: &Tx<'_>, owner: &Owner, candidates: &[i64]) -> Result<Vec<ClaimedJob>> {
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    for seq in candidates {
+        jobs.extend(by_itself(tx, owner, *seq).map_err(|error| error.of_row(*seq))?);
+        bytes += jobs.last().map_or(0, |claim: &ClaimedJob| claim.job.payload.as_str().len());
+        if bytes >= MOST_BYTES {
+            break;
+        }
+    }
+    Ok(jobs)
+}
+
+fn by_itself(tx: &Tx<'_>, owner: &Owner, seq: i64) -> Result<Vec<ClaimedJob>> {
+    let token = tx.row("SELECT token FROM jobs WHERE seq = ?1", params![seq], |row| row.get::<_, i64>(0))?;
+    if token == Some(i64::MAX) {
+        // It names each claim once and for all, so there cannot be another one. Without a claim a job cannot fail.
+        let why = "token_damaged: the job's fencing token cannot grow, so it can never be claimed; queue it again";
+        cancel::cancel_pending(tx, seq, &Reason { last_error: Some(why.to_owned()), data: None })?;
+        return Ok(Vec::new());
+    }
+    // As many as can be told, and one that can be counted.
+    tx.execute("UPDATE OR FAIL jobs SET attempts = ?2 WHERE seq = ?1 AND attempts > ?2", params![seq, u32::MAX])?;
+    let taken = take(tx, owner, &[seq])?;
+    if taken.is_empty() {
+        return Err(Error::new(ErrorKind::Internal, "the index of claimable jobs has one that is not; it is damaged"));
+    }
+    owners::register(tx, owner)?;
+    settle(tx, owner, taken)
+}
+
 /// A place in the order of claims: the priority, then the seq.
 type Place = (Reverse<i64>, i64);
 
 /// The best claimable rows of these types, best first.
-fn candidates(tx: &Tx<'_>, request: &ClaimRequest, types: &[&String]) -> Result<Vec<i64>> {
+fn candidates(tx: &Tx<'_>, request: &ClaimRequest, types: &[&String], around: &Around) -> Result<Vec<i64>> {
     if request.limit == 0 {
         return Ok(Vec::new());
     }
@@ -53,10 +98,10 @@ fn candidates(tx: &Tx<'_>, request: &ClaimRequest, types: &[&String]) -> Result<
         types.iter().partition(|name| request.limits.contains_key(**name));
     let mut best: Vec<Place> = Vec::new();
     for types in free.chunks(TYPES_AT_ONCE) {
-        best.extend(best_of(tx, types, request.limit)?);
+        best.extend(best_of(tx, types, request.limit, around)?);
     }
     for name in limited {
-        let mut some = best_of(tx, &[name], request.limit)?;
+        let mut some = best_of(tx, &[name], request.limit, around)?;
         // Counted only if there is something to take.
         if let (Some(limit), false) = (request.limits.get(name), some.is_empty()) {
             some.truncate(usize::try_from(limits::room(tx.conn, name, *limit)?).unwrap_or(usize::MAX));
@@ -70,9 +115,13 @@ fn candidates(tx: &Tx<'_>, request: &ClaimRequest, types: &[&String]) -> Result<
     Ok(best.into_iter().map(|(_, seq)| seq).collect())
 }
 
-fn best_of(tx: &Tx<'_>, types: &[&String], limit: u32) -> Result<Vec<Place>> {
+fn best_of(tx: &Tx<'_>, types: &[&String], limit: u32, around: &Around) -> Result<Vec<Place>> {
+    let limit = around.limit(limit);
     let values = std::iter::once(Value::from(limit)).chain(types.iter().map(|name| Value::from((*name).clone())));
-    tx.rows(&candidates_sql(types.len()), params_from_iter(values), |row| Ok((Reverse(row.get(0)?), row.get(1)?)))
+    let place = |row: &rusqlite::Row<'_>| Ok((Reverse(row.get(0)?), row.get(1)?));
+    let mut best: Vec<Place> = tx.rows(&candidates_sql(types.len()), params_from_iter(values), place)?;
+    best.retain(|(_, seq)| !around.aside.contains(seq));
+    Ok(best)
 }
 
 /// The best rows of each type, then the best of those. Each type's part walks
@@ -127,7 +176,7 @@ pub(super) fn this_one(tx: &Tx<'_>, owner: &Owner, id: &str) -> Result<Lease> {
 pub(super) const TAKE: &str =
     "UPDATE OR FAIL jobs SET status = 'claimed', gate = NULL, locked_by = ?1, locked_at = ?2, claimed_at = ?2,
             heartbeat = 0, heartbeat_at = ?2, attempts = attempts + 1, token = token + 1,
-            event_seq = event_seq + 1
+            event_seq = event_seq + (event_seq < 9223372036854775807)
       WHERE seq = ?3 AND +status = 'pending'";
 
 fn taken_sql() -> String {
@@ -136,7 +185,10 @@ fn taken_sql() -> String {
 
 /// Decided jobs that nobody owns: claimed again with a new token, the attempt
 /// not counted, since no handler will run.
-pub(super) fn take_over(tx: &Tx<'_>, owner: &Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
+pub(super) fn take_over(tx: &Tx<'_>, owner: &Owner, limit: u32, around: &Around) -> Result<Vec<ClaimedJob>> {
+    if around.carefully {
+        return take_over_one_by_one(tx, owner, limit, around);
+    }
     let claimed = tx.rows(&take_over_sql(), params![owner.locked_by, tx.now, limit], read)?;
     if !claimed.is_empty() {
         owners::register(tx, owner)?;
@@ -146,18 +198,33 @@ pub(super) fn take_over(tx: &Tx<'_>, owner: &Owner, limit: u32) -> Result<Vec<Cl
     Ok(jobs)
 }
 
-pub(super) fn take_over_sql() -> String {
-    format!(
-        "UPDATE OR FAIL jobs SET locked_by = ?1, locked_at = ?2, claimed_at = ?2, heartbeat = 0, heartbeat_at = ?2,
-                token = token + 1, event_seq = event_seq + 1
-           FROM (SELECT seq AS free FROM jobs INDEXED BY jobs_unowned
+fn take_over_one_by_one(tx: &Tx<'_>, owner: &Owner, limit: u32, around: &Around) -> Result<Vec<ClaimedJob>> {
+    let free = format!("SELECT free {FREE}");
+    let mut free = tx.rows(&free, params![None::<i64>, tx.now, around.limit(limit)], |row| row.get::<_, i64>(0))?;
+    around.others(&mut free);
+    let sql = format!("{TAKE_OVER} WHERE seq = ?3 AND status = 'claimed' RETURNING {}, event_seq", row::COLUMNS);
+    let mut jobs = Vec::new();
+    for seq in free {
+        let one = || {
+            let taken = tx.rows(&sql, params![owner.locked_by, tx.now, seq], read)?;
+            owners::register(tx, owner)?;
+            settle(tx, owner, taken)
+        };
+        jobs.extend(one().map_err(|error| error.of_row(seq))?);
+    }
+    Ok(jobs)
+}
+
+const TAKE_OVER: &str = "UPDATE OR FAIL jobs SET locked_by = ?1, locked_at = ?2, claimed_at = ?2, heartbeat = 0,
+                heartbeat_at = ?2, token = token + 1, event_seq = event_seq + (event_seq < 9223372036854775807)";
+
+const FREE: &str = "FROM (SELECT seq AS free FROM jobs INDEXED BY jobs_unowned
                   WHERE status = 'claimed' AND locked_by IS NULL
                     AND (run_at IS NULL OR run_at <= ?2 OR run_at - backoff_max > ?2)
-                  ORDER BY run_at, seq LIMIT ?3)
-          WHERE seq = free AND +status = 'claimed'
-        RETURNING {}, event_seq",
-        row::COLUMNS
-    )
+                  ORDER BY run_at, seq LIMIT ?3)";
+
+pub(super) fn take_over_sql() -> String {
+    format!("{TAKE_OVER} {FREE} WHERE seq = free AND +status = 'claimed' RETURNING {}, event_seq", row::COLUMNS)
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ClaimedJob, i64)> {

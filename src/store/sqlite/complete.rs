@@ -84,7 +84,7 @@ fn at_once(tx: &Tx<'_>, completions: &[Completion<'_>]) -> Result<Vec<bool>> {
 /// Without RETURNING, which would make a temporary table for each.
 const COMPLETE: &str =
     "UPDATE OR FAIL jobs SET status = 'completed', completed_at = ?4, locked_by = NULL, locked_at = NULL,
-            result = ?5, event_seq = event_seq + 1
+            result = ?5, event_seq = event_seq + (event_seq < 9223372036854775807)
       WHERE seq = ?1 AND id = ?2 AND token = ?3 AND status = 'claimed' AND locked_by IS NOT NULL
         AND cancel_requested = 0 AND outcome IS NULL";
 

@@ -108,7 +108,7 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
         plan(tx, &lease.id, number, effect)?;
     }
     tx.execute(
-        "UPDATE OR FAIL jobs SET outcome = ?3, holds = ?4, event_seq = event_seq + 1
+        "UPDATE OR FAIL jobs SET outcome = ?3, holds = ?4, event_seq = event_seq + (event_seq < 9223372036854775807)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![
             lease.seq,
@@ -120,7 +120,7 @@ pub(super) fn decide(tx: &Tx<'_>, lease: &Lease, decision: &Decision) -> Result<
     let data = serde_json::json!({ "effects": decision.effects.len(), "follow_ups": decision.follow_ups.len() });
     let event = NewEvent {
         job_id: &lease.id,
-        seq: held.event_seq + 1,
+        seq: held.event_seq.saturating_add(1),
         attempt: held.attempts,
         event_type: "decided",
         data: Some(data.to_string()),

@@ -21,6 +21,10 @@ pub(super) struct NewEvent<'a> {
 /// about as much as a row; beyond some rows nothing is left to gain.
 const AT_ONCE: usize = 16;
 
+/// No job has so many events. Beyond it is damage, from where numbers could soon not grow any more; statements that
+/// count an event let a number stand that cannot.
+const MOST: i64 = i64::MAX / 2;
+
 /// Returns the event's global id.
 pub(super) fn write(tx: &Tx<'_>, event: &NewEvent<'_>) -> Result<i64> {
     write_all(tx, std::slice::from_ref(event))?;
@@ -31,7 +35,7 @@ pub(super) fn write(tx: &Tx<'_>, event: &NewEvent<'_>) -> Result<i64> {
 pub(super) fn write_all(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
     for some in events.chunks(AT_ONCE) {
         // The first is the trigger's, which tells that the job was queued; whoever is before it has a damaged number.
-        if some.iter().any(|event| event.seq <= 1) {
+        if some.iter().any(|event| event.seq <= 1 || event.seq > MOST) {
             renumber(tx, some)?;
             continue;
         }
@@ -52,7 +56,7 @@ pub(super) fn write_all(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// A job's own number of its newest event is behind its events: its row was damaged.
+/// A job's own number of its newest event is behind its events: the one or the others were damaged.
 fn is_taken(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     code == Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
@@ -62,18 +66,19 @@ fn is_taken(error: &rusqlite::Error) -> bool {
 /// nor those that are claimed or ended beside it.
 fn renumber(tx: &Tx<'_>, events: &[NewEvent<'_>]) -> Result<()> {
     for event in events {
+        let told = if event.seq > MOST { 0 } else { event.seq };
         tx.execute(
             "INSERT OR FAIL INTO job_events (job_id, seq, attempt, type, data, at)
-             SELECT ?1, max(?2, coalesce(max(seq), 0) + 1), ?3, ?4, ?5, ?6 FROM job_events WHERE job_id = ?1",
-            params![event.job_id, event.seq, event.attempt, event.event_type, event.data, tx.now],
+             SELECT ?1, max(?2, coalesce(max(seq), 0) + 1), ?3, ?4, ?5, ?6 FROM job_events WHERE job_id = ?1 AND seq <= ?7",
+            params![event.job_id, told, event.attempt, event.event_type, event.data, tx.now, MOST],
         )?;
         let written = tx.conn.last_insert_rowid();
-        let behind = tx.execute(
+        let mended = tx.execute(
             "UPDATE OR FAIL jobs SET event_seq = (SELECT seq FROM job_events WHERE id = ?2)
-              WHERE id = ?1 AND event_seq < (SELECT seq FROM job_events WHERE id = ?2)",
-            params![event.job_id, written],
+              WHERE id = ?1 AND (event_seq > ?3 OR event_seq < (SELECT seq FROM job_events WHERE id = ?2))",
+            params![event.job_id, written, MOST],
         )?;
-        if behind > 0 {
+        if mended > 0 {
             tracing::warn!(job_id = event.job_id, "the number of its newest event was damaged; it is set right");
         }
     }

@@ -10,10 +10,11 @@
 
 use rusqlite::params;
 
+use super::aside::Around;
 use super::row::{hold_keys, read};
 use super::tx::Tx;
 use crate::clock::Millis;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::state::{Gate, Status};
 
 /// What decides a pending job's gate.
@@ -140,6 +141,8 @@ pub(super) fn after_end(tx: &Tx<'_>, seq: i64, job_id: &str, keys: &[String], st
     wake_next(tx, keys)?;
     if strayed {
         release_strays(tx, seq, job_id)?;
+        // In the index of active holds it may have stood under these until now.
+        wake_next(tx, keys)?;
     }
     if status == Status::Completed {
         open_waiters(tx, job_id)?;
@@ -160,9 +163,21 @@ fn release_strays(tx: &Tx<'_>, seq: i64, job_id: &str) -> Result<()> {
         return Ok(());
     }
     tracing::warn!(job_id, ?strays, "the database is damaged: a hold of a job that has ended is not under its key");
-    // By its number, because not every key can be bound back. One that is active is in an index, too, and there under
-    // another key: nothing that SQLite would take out.
-    tx.execute("DELETE FROM job_holds WHERE seq = ?1 AND active = 0", params![seq])?;
+    // One that is active is in an index, too, and there under its old key, where SQLite would not find what it is to take
+    // out. So the index is made anew; there is a row in it for each hold of a running job.
+    let active = "SELECT 1 FROM job_holds WHERE seq = ?1 AND active = 1 LIMIT 1";
+    if tx.row(active, params![seq], |_| Ok(()))?.is_some() {
+        match tx.execute("REINDEX job_holds_active", []) {
+            // It has become the key of another running job, so there is no such index.
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                tx.execute("DELETE FROM job_holds WHERE seq = ?1 AND active = 0", params![seq])?;
+                return wake_next(tx, &strays);
+            }
+            made => drop(made?),
+        }
+    }
+    // By its number, because not every key can be bound back.
+    tx.execute("DELETE FROM job_holds WHERE seq = ?1", params![seq])?;
     wake_next(tx, &strays)
 }
 
@@ -206,11 +221,36 @@ pub(super) fn promote_due(tx: &Tx<'_>) -> Result<()> {
     let mut due = tx.rows(PROMOTE_DUE, params![tx.now, PROMOTE_AT_ONCE], read_due)?;
     due.extend(tx.rows(PROMOTE_EARLY, params![tx.now, PROMOTE_AT_ONCE], read_due)?);
     for (seq, holds) in due {
-        let gate = gate_of_holds(tx, seq, &hold_keys(holds.as_deref()))?;
-        tx.execute(
-            "UPDATE OR FAIL jobs SET gate = ?2 WHERE seq = ?1 AND gate IN ('delayed', 'backoff')",
-            params![seq, gate],
-        )?;
+        promote(tx, seq, holds.as_deref())?;
+    }
+    Ok(())
+}
+
+fn promote(tx: &Tx<'_>, seq: i64, holds: Option<&str>) -> Result<()> {
+    let gate = gate_of_holds(tx, seq, &hold_keys(holds))?;
+    tx.execute(
+        "UPDATE OR FAIL jobs SET gate = ?2 WHERE seq = ?1 AND gate IN ('delayed', 'backoff')",
+        params![seq, gate],
+    )?;
+    Ok(())
+}
+
+/// The same by the indexes alone, so that an error tells of which row it is.
+pub(super) fn promote_carefully(tx: &Tx<'_>, around: &Around) -> Result<()> {
+    let limit = around.limit(PROMOTE_AT_ONCE);
+    let mut due = Vec::new();
+    for sql in [PROMOTE_DUE, PROMOTE_EARLY] {
+        let sql = sql.replacen("seq, holds", "seq", 1);
+        due.extend(tx.rows(&sql, params![tx.now, limit], |row| row.get::<_, i64>(0))?);
+    }
+    around.others(&mut due);
+    for seq in due {
+        let one = || {
+            let holds: Option<Option<String>> =
+                tx.row("SELECT holds FROM jobs WHERE seq = ?1", params![seq], |row| read(row, 0))?;
+            promote(tx, seq, holds.flatten().as_deref())
+        };
+        one().map_err(|error: crate::Error| error.of_row(seq))?;
     }
     Ok(())
 }

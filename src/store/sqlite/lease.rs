@@ -105,7 +105,7 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
     // What a completed job left is what its last attempt did, and not what an earlier one had to say.
     let changed = tx.execute(
         "UPDATE OR FAIL jobs SET status = ?3, completed_at = ?4, locked_by = NULL, locked_at = NULL,
-                result = CASE ?3 WHEN 'completed' THEN ?5 ELSE coalesce(?5, result) END, last_error = coalesce(?6, last_error), event_seq = event_seq + 1
+                result = CASE ?3 WHEN 'completed' THEN ?5 ELSE coalesce(?5, result) END, last_error = coalesce(?6, last_error), event_seq = event_seq + (event_seq < 9223372036854775807)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![lease.seq, lease.token, end.status, tx.now, end.result, end.last_error],
     )?;
@@ -114,7 +114,7 @@ pub(super) fn end(tx: &Tx<'_>, lease: &Lease, held: &Held, end: End<'_>) -> Resu
     }
     let event = NewEvent {
         job_id: &lease.id,
-        seq: held.event_seq + 1,
+        seq: held.event_seq.saturating_add(1),
         attempt: held.attempts,
         event_type: end.status.as_str(),
         data: end.data,

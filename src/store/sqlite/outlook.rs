@@ -1,9 +1,10 @@
 //! What a worker looks at before it claims: reading costs nobody the write
 //! lock.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ToSql, params};
 
 use super::apply::{PLANNED, planned_row};
+use super::aside::Around;
 use super::connection::sql_error;
 use super::limits;
 use super::pauses;
@@ -12,15 +13,21 @@ use crate::clock::Millis;
 use crate::error::Result;
 use crate::store::{Limits, Outlook, PlannedEffect};
 
-pub(super) fn outlook(conn: &Connection, types: &[String], limits: &Limits, now: Millis) -> Result<Outlook> {
+pub(super) fn outlook(
+    conn: &Connection,
+    types: &[String],
+    limits: &Limits,
+    now: Millis,
+    around: &Around,
+) -> Result<Outlook> {
     let mut paused = if types.is_empty() { Vec::new() } else { pauses::current(conn, now)? };
     paused.retain(|pause| types.contains(&pause.job_type));
-    let mut claimable = exists(conn, DUE, params![now])?;
+    let limit = around.limit(1);
+    let any = |sql: &str, of: &dyn ToSql| any(conn, sql, params![of, limit], around);
+    let mut claimable = any(DUE, &now)? || any(EARLY, &now)?;
     for name in types {
         let is_paused = paused.iter().any(|pause| pause.job_type == *name);
-        claimable = claimable
-            || exists(conn, NEW, params![name])?
-            || (!is_paused && exists(conn, READY, params![name])? && has_room(conn, name, limits)?);
+        claimable = claimable || any(NEW, name)? || (!is_paused && any(READY, name)? && has_room(conn, name, limits)?);
     }
     let due: Option<Millis> = conn
         .prepare_cached(NEXT)
@@ -28,7 +35,7 @@ pub(super) fn outlook(conn: &Connection, types: &[String], limits: &Limits, now:
         .map_err(sql_error)?;
     Ok(Outlook {
         claimable,
-        decided: exists(conn, DECIDED, params![now])?,
+        decided: any(DECIDED, &now)?,
         next_at: due.into_iter().chain(paused.iter().map(|pause| pause.until)).min(),
     })
 }
@@ -37,19 +44,20 @@ fn has_room(conn: &Connection, job_type: &str, limits: &Limits) -> Result<bool> 
     limits.get(job_type).map_or(Ok(true), |limit| Ok(limits::room(conn, job_type, *limit)? > 0))
 }
 
-const READY: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_ready WHERE gate = 'ready' AND type = ?1)";
+const READY: &str = "SELECT seq FROM jobs INDEXED BY jobs_ready WHERE gate = 'ready' AND type = ?1 LIMIT ?2";
 
 /// A claim admits them, whether it may take them or not.
-const NEW: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_new WHERE gate = 'new' AND type = ?1)";
+const NEW: &str = "SELECT seq FROM jobs INDEXED BY jobs_new WHERE gate = 'new' AND type = ?1 LIMIT ?2";
 
 /// Of any type: a claim promotes them all.
-const DUE: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due
-                        WHERE gate IN ('delayed', 'backoff') AND run_at <= ?1)
-        OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_backoff_cap WHERE gate = 'backoff' AND run_at - backoff_max > ?1)";
+const DUE: &str = "SELECT seq FROM jobs INDEXED BY jobs_due
+      WHERE gate IN ('delayed', 'backoff') AND run_at <= ?1 LIMIT ?2";
+const EARLY: &str = "SELECT seq FROM jobs INDEXED BY jobs_backoff_cap
+      WHERE gate = 'backoff' AND run_at - backoff_max > ?1 LIMIT ?2";
 
-const DECIDED: &str = "SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_unowned
+const DECIDED: &str = "SELECT seq FROM jobs INDEXED BY jobs_unowned
       WHERE status = 'claimed' AND locked_by IS NULL
-        AND (run_at IS NULL OR run_at <= ?1 OR run_at - backoff_max > ?1))";
+        AND (run_at IS NULL OR run_at <= ?1 OR run_at - backoff_max > ?1) LIMIT ?2";
 
 const NEXT: &str = "SELECT min(run_at) FROM (
       SELECT * FROM (SELECT run_at FROM jobs INDEXED BY jobs_due
@@ -58,8 +66,16 @@ const NEXT: &str = "SELECT min(run_at) FROM (
       SELECT * FROM (SELECT run_at FROM jobs INDEXED BY jobs_unowned
         WHERE status = 'claimed' AND locked_by IS NULL AND run_at > ?1 ORDER BY run_at LIMIT 1))";
 
-fn exists(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<bool> {
-    conn.prepare_cached(sql).and_then(|mut statement| statement.query_row(params, |row| row.get(0))).map_err(sql_error)
+/// Whether there is one that is not left aside: what no claim takes must not be promised.
+fn any(conn: &Connection, sql: &str, params: impl rusqlite::Params, around: &Around) -> Result<bool> {
+    let mut statement = conn.prepare_cached(sql).map_err(sql_error)?;
+    let mut rows = statement.query(params).map_err(sql_error)?;
+    while let Some(row) = rows.next().map_err(sql_error)? {
+        if !around.aside.contains(&row.get(0).map_err(sql_error)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The types of jobs that could run now, each found by one seek.

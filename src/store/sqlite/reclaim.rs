@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use rusqlite::params;
 
+use super::aside::Around;
 use super::events::{self, NewEvent};
 use super::lease::{self, End, Held};
 use super::reschedule::{Back, to_pending};
@@ -13,21 +14,38 @@ use super::tx::Tx;
 use crate::error::Result;
 use crate::store::{DeadOwner, Failure, HeldLease, LapsedLease, Lease, Owner, Reclaim, Reclaimed, Started};
 
-pub(super) fn reclaim(tx: &Tx<'_>, request: &Reclaim) -> Result<Reclaimed> {
+pub(super) fn reclaim(tx: &Tx<'_>, request: &Reclaim, around: &Around) -> Result<Reclaimed> {
     let mut reclaimed = Reclaimed::default();
     for owner in &request.dead {
+        let before = reclaimed.left.len();
         for lease in leases_of(tx, &owner.locked_by)? {
+            if around.aside.contains(&lease.seq) {
+                reclaimed.left.push(lease.id);
+                continue;
+            }
             let started = was_started(owner, &lease);
-            take_back(tx, &lease, started, &owner.locked_by, &mut reclaimed)?;
+            let taken = take_back(tx, &lease, started, &owner.locked_by, &mut reclaimed);
+            taken.map_err(|error| error.of_row(lease.seq))?;
         }
-        tx.execute("DELETE FROM owners WHERE locked_by = ?1", params![owner.locked_by])?;
+        // What is left is still to be judged by its owner.
+        if reclaimed.left.len() == before {
+            tx.execute("DELETE FROM owners WHERE locked_by = ?1", params![owner.locked_by])?;
+        }
     }
     for lapsed in &request.lapsed {
-        if let Some(locked_by) = still_silent(tx, lapsed)? {
-            take_back(tx, &lapsed.lease, lapsed.started, &locked_by, &mut reclaimed)?;
+        let seq = lapsed.lease.seq;
+        if around.aside.contains(&seq) {
+            reclaimed.left.push(lapsed.lease.id.clone());
+            continue;
         }
+        take_back_if_silent(tx, lapsed, &mut reclaimed).map_err(|error| error.of_row(seq))?;
     }
     Ok(reclaimed)
+}
+
+fn take_back_if_silent(tx: &Tx<'_>, lapsed: &LapsedLease, reclaimed: &mut Reclaimed) -> Result<()> {
+    let Some(locked_by) = still_silent(tx, lapsed)? else { return Ok(()) };
+    take_back(tx, &lapsed.lease, lapsed.started, &locked_by, reclaimed)
 }
 
 fn was_started(owner: &DeadOwner, lease: &Lease) -> Started {
@@ -88,12 +106,12 @@ fn take_back(tx: &Tx<'_>, lease: &Lease, started: Started, from: &str, done: &mu
 /// A decided job stays claimed and is nobody's: whoever comes applies it.
 fn free_decided(tx: &Tx<'_>, lease: &Lease, held: &Held, lost: Option<String>, done: &mut Reclaimed) -> Result<()> {
     tx.execute(
-        "UPDATE OR FAIL jobs SET locked_by = NULL, locked_at = NULL, run_at = NULL, event_seq = event_seq + 2
+        "UPDATE OR FAIL jobs SET locked_by = NULL, locked_at = NULL, run_at = NULL, event_seq = event_seq + 2 * (event_seq < 9223372036854775806)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![lease.seq, lease.token],
     )?;
-    for (number, (event_type, data)) in [("worker_lost", lost), ("reclaimed", None)].into_iter().enumerate() {
-        let seq = held.event_seq + 1 + i64::try_from(number).unwrap_or(0);
+    for (number, (event_type, data)) in (0..).zip([("worker_lost", lost), ("reclaimed", None)]) {
+        let seq = held.event_seq.saturating_add(1 + number);
         events::write(tx, &NewEvent { job_id: &lease.id, seq, attempt: held.attempts, event_type, data })?;
     }
     done.unowned.push(lease.id.clone());
@@ -102,14 +120,17 @@ fn free_decided(tx: &Tx<'_>, lease: &Lease, held: &Held, lost: Option<String>, d
 
 /// An event that comes before the one its job ends with.
 fn say(tx: &Tx<'_>, lease: &Lease, held: &mut Held, event_type: &'static str, data: Option<String>) -> Result<()> {
-    held.event_seq += 1;
-    tx.execute("UPDATE OR FAIL jobs SET event_seq = event_seq + 1 WHERE seq = ?1", params![lease.seq])?;
+    held.event_seq = held.event_seq.saturating_add(1);
+    tx.execute(
+        "UPDATE OR FAIL jobs SET event_seq = event_seq + (event_seq < 9223372036854775807) WHERE seq = ?1",
+        params![lease.seq],
+    )?;
     let event = NewEvent { job_id: &lease.id, seq: held.event_seq, attempt: held.attempts, event_type, data };
     events::write(tx, &event).map(drop)
 }
 
 fn leases_of(tx: &Tx<'_>, locked_by: &str) -> Result<Vec<Lease>> {
-    tx.rows(OWNED_BY, params![locked_by], |row| Ok(Lease { seq: row.get(0)?, id: row.get(1)?, token: row.get(2)? }))
+    tx.rows(OWNED_BY, params![locked_by], |row| Ok(Lease { seq: row.get(0)?, id: read(row, 1)?, token: row.get(2)? }))
 }
 
 pub(super) const OWNED_BY: &str = "SELECT seq, id, token FROM jobs INDEXED BY jobs_by_status
@@ -128,19 +149,19 @@ pub(super) fn leases(conn: &rusqlite::Connection) -> Result<Vec<HeldLease>> {
         .map_err(sql_error)?;
     let rows = statement
         .query_map([], |row| {
-            let locked_by: String = row.get(4)?;
+            let locked_by: String = read(row, 4)?;
             let owner = match read::<Option<String>>(row, 5)? {
                 Some(machine_id) => Some(Owner {
                     locked_by: locked_by.clone(),
                     machine_id,
-                    boot_id: row.get(6)?,
+                    boot_id: read(row, 6)?,
                     pid: read(row, 7)?,
-                    lock_file: row.get(8)?,
+                    lock_file: read(row, 8)?,
                 }),
                 None => None,
             };
             Ok(HeldLease {
-                lease: Lease { seq: row.get(0)?, id: row.get(1)?, token: row.get(2)? },
+                lease: Lease { seq: row.get(0)?, id: read(row, 1)?, token: row.get(2)? },
                 heartbeat: row.get(3)?,
                 decided: row.get(9)?,
                 locked_by,

@@ -69,7 +69,7 @@ pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back<'_>
     let gate = gates::gate_of(tx, &waiter)?;
     let changed = tx.execute(
         "UPDATE OR FAIL jobs SET status = 'pending', gate = ?3, locked_by = NULL, locked_at = NULL, attempts = ?4,
-                run_at = ?5, backoff_max = ?6, last_error = coalesce(?7, last_error), event_seq = event_seq + ?8,
+                run_at = ?5, backoff_max = ?6, last_error = coalesce(?7, last_error), event_seq = event_seq + ?8 * (event_seq < 9223372036854775806),
                 result = coalesce(?9, result)
           WHERE seq = ?1 AND token = ?2 AND status = 'claimed'",
         params![
@@ -87,7 +87,8 @@ pub(super) fn to_pending(tx: &Tx<'_>, lease: &Lease, held: &Held, back: Back<'_>
     if changed == 0 {
         return Err(Error::lease_lost(&lease.id, lease.token));
     }
-    for (seq, (event_type, data)) in (held.event_seq + 1..).zip(back.events) {
+    for (number, (event_type, data)) in (1..).zip(back.events) {
+        let seq = held.event_seq.saturating_add(number);
         events::write(tx, &NewEvent { job_id: &lease.id, seq, attempt: held.attempts, event_type, data })?;
     }
     // A row that was admitted late may be before it on a key, and is free now.

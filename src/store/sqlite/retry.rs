@@ -61,7 +61,7 @@ fn pending_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
     };
     let event_seq = tx.row(
         "UPDATE OR FAIL jobs SET status = 'pending', gate = ?2, attempts = 0, completed_at = NULL, run_at = NULL,
-                cancel_requested = 0, event_seq = event_seq + 1
+                cancel_requested = 0, event_seq = event_seq + (event_seq < 9223372036854775807)
           WHERE seq = ?1 AND status IN ('failed', 'cancelled') RETURNING event_seq",
         params![job.seq, gate],
         |row| row.get(0),
@@ -91,7 +91,7 @@ fn decided_again(tx: &Tx<'_>, job: &Job, holds: &[String]) -> Result<()> {
     gates::take_holds(tx, job.seq, &job.id, holds, true)?;
     gates::demote_others(tx, job.seq, holds)?;
     let event_seq = tx.row(
-        "UPDATE OR FAIL jobs SET status = 'claimed', completed_at = NULL, run_at = NULL, event_seq = event_seq + 1
+        "UPDATE OR FAIL jobs SET status = 'claimed', completed_at = NULL, run_at = NULL, event_seq = event_seq + (event_seq < 9223372036854775807)
           WHERE seq = ?1 AND status = 'failed' RETURNING event_seq",
         params![job.seq],
         |row| row.get(0),

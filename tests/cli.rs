@@ -26,5 +26,6 @@ mod cli {
     mod tmux;
     mod top;
     mod unavailable;
+    mod unheard;
     mod worker;
 }

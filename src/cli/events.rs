@@ -19,6 +19,7 @@ const PAGE: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome {
+    out.end_with_reader();
     let queue = place.open_as_it_is()?;
     let job_id = args.id.as_deref().map(|id| queue.resolve(id)).transpose()?;
     let mut ids = Ids::new(&queue);

@@ -68,8 +68,13 @@ pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
         None => at,
     };
     let room = job.as_ref().and(columns);
-    let job = job.map(|id| format!("{}  ", printable(&id))).unwrap_or_default();
-    let start = format!("{:>6}  {at}  {job}", event.id);
+    let start = format!("{:>6}  {at}  ", event.id);
+    let job = job.map(|id| match room.map(|room| room.saturating_sub(width(&start) + width(&event.event_type) + 2)) {
+        // What has happened is seen beside any id.
+        Some(room) => format!("{}  ", shorten(&printable(&id), room)),
+        None => format!("{}  ", printable(&id)),
+    });
+    let start = start + &job.unwrap_or_default();
     let mut end = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
     if let Some(data) = &event.data {
         end = format!("{end}  {}", printable(data.as_str()));

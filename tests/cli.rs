@@ -2,6 +2,7 @@
 
 mod cli {
     mod bad_input;
+    mod batch;
     mod commit;
     mod config;
     mod doctor;

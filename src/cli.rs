@@ -38,6 +38,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use jobq::{ErrorKind, Supervisor};
+use tracing_subscriber::filter::LevelFilter;
 
 use self::args::{Cli, Command, Global};
 use self::config::{How, Source};
@@ -199,10 +200,21 @@ fn log_slip(level: &str) -> Option<String> {
     if tracing_subscriber::EnvFilter::try_new(level).is_err() {
         return Some(format!("write a level ({levels}) or parts of the program with theirs, as jobq=debug"));
     }
-    let is_level = |word: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let slip = level.split(',').map(str::trim).find(|word| !word.contains(['=', '[']) && !is_level(word));
-    let meant = slip.and_then(|word| LEVELS.into_iter().find(|known| word.to_lowercase().starts_with(known)));
-    meant.map(|meant| format!("did you mean `{meant}`? The levels are {levels}"))
+    let says_something = |word: &str| word.parse::<LevelFilter>().is_ok() || is_module(word);
+    let slip = level.split(',').map(str::trim).find(|word| !word.contains(['=', '[']) && !says_something(word))?;
+    let begins = |known: &&str| slip.to_lowercase().starts_with(known);
+    Some(match LEVELS.into_iter().find(begins).or_else(|| config::nearest(slip, &LEVELS)) {
+        Some(meant) => format!("did you mean `{meant}`? The levels are {levels}"),
+        None => format!("`{slip}` is no level and no part of the program; the levels are {levels}"),
+    })
+}
+
+/// Whether anything is logged under this name: a crate's, or that of a module in it.
+fn is_module(word: &str) -> bool {
+    const CRATES: [&str; 9] =
+        ["jobq", "h2", "hyper", "hyper_rustls", "hyper_util", "rustls", "tokio", "tokio_util", "tower"];
+    let name = word.split("::").next().unwrap_or(word);
+    CRATES.contains(&name) || name.starts_with("aws_")
 }
 
 /// Warnings and logs go to stderr.

@@ -66,9 +66,17 @@ fn place(db: &Path, global: &Global) -> jobq::Result<Place> {
 /// Programs that were meant to run jobs and cannot.
 fn handlers(db: &Path, global: &Global) -> Check {
     const NAME: &str = "handlers";
-    match place(db, global).and_then(|place| super::handlers::problems(&place)) {
+    match place(db, global).and_then(|place| super::handlers::unusable(&place)) {
         Ok(problems) if problems.is_empty() => Check::ok(NAME, "all programs can be used"),
-        Ok(problems) => Check::warn(NAME, problems.join("; "), "until then jobs of that type wait"),
+        Ok(problems) => {
+            let (told, run): (Vec<String>, Vec<bool>) = problems.into_iter().unzip();
+            let advice = match (run.contains(&true), run.contains(&false)) {
+                (true, false) => "take it away, or give it the name of a type of its own; jobq runs those jobs itself",
+                (true, true) => "until then jobs of a type that does not come with jobq wait",
+                _ => "until then jobs of that type wait",
+            };
+            Check::warn(NAME, told.join("; "), advice)
+        }
         Err(_) => Check::ok(NAME, "not looked at: the settings cannot be read"),
     }
 }

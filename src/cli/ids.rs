@@ -57,7 +57,7 @@ impl<'q> Ids<'q> {
         let names_it = |start: &&str| self.queue.resolve(start).is_ok_and(|found| found == id);
         let starts = LENGTHS.iter().filter_map(|length| id.get(..*length));
         let short =
-            starts.filter(|start| start.len() < id.len()).find(|start| names_it(&start)).unwrap_or(id).to_owned();
+            starts.filter(|start| start.len() < id.len()).find(|start| names_it(start)).unwrap_or(id).to_owned();
         self.known.insert(id.to_owned(), short.clone());
         short
     }

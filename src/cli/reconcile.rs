@@ -174,7 +174,12 @@ fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> 
     if !yes && std::io::stdin().is_terminal() && !is_wanted(found.len()) {
         // The terminal may be one for questions only, and the output a file of JSON.
         const NOTHING: &str = "nothing was queued";
-        return Ok(if out.json { tell(NOTHING) } else { out.line(NOTHING)? });
+        if out.json {
+            tell(NOTHING);
+        } else {
+            out.line(NOTHING)?;
+        }
+        return Ok(());
     }
     for difference in found {
         let repair = queue.repair(difference)?;

@@ -48,7 +48,9 @@ pub(super) fn each(ids: &[String], out: &mut Output, mut act: impl FnMut(&str, &
                 print_error(&error);
                 first.get_or_insert(error.kind());
             }
-            other => drop(other?),
+            other => {
+                other?;
+            }
         }
     }
     Ok(first.map_or(Answer::Yes, Answer::Failed))

@@ -59,7 +59,7 @@ fn form(line: &str) -> Option<&'static str> {
     let line = line.trim();
     if line.starts_with('[') {
         return Some(
-            "is an array; write one job object a line, without an array around them (`jq -c '.[]'` does that)",
+            "is an array, not a job object; write one job object a line, without an array around them (`jq -c '.[]'` does that)",
         );
     }
     if line.ends_with(',') && serde_json::from_str::<IgnoredAny>(line.trim_end_matches(',')).is_ok() {

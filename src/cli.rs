@@ -38,6 +38,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use jobq::{ErrorKind, Supervisor};
+use tracing_subscriber::filter::LevelFilter;
 
 use self::args::{Cli, Command, Global};
 use self::config::{How, Source};
@@ -47,7 +48,7 @@ use self::output::Output;
 /// How a command ended, other than by an error of the queue.
 pub(crate) enum Failure {
     Queue(jobq::Error),
-    /// The reader of our output has gone; nothing is wrong.
+    /// The reader of our output has gone, and that was all there was to do; nothing is wrong.
     OutputClosed,
     /// What there was to say could not be said.
     OutputFailed(io::Error),
@@ -89,21 +90,21 @@ pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
     let cli = Cli::parse();
     init_logging(&cli);
     let mut output = Output::new(cli.global.json, cli.global.quiet);
-    let outcome = run(&cli, supervisor, &mut output).and_then(|answer| Ok(output.flush().map(|()| answer)?));
-    // What the output is trouble with is not the database's fault.
-    let unheard = matches!(outcome, Err(Failure::OutputFailed(_)));
-    let outcome = outcome.map_err(|failure| match failure {
-        Failure::OutputFailed(error) => Failure::Queue(without_output(&error, &cli.command)),
-        other => other,
-    });
-    let code = match outcome {
-        Ok(Answer::Yes) | Err(Failure::OutputClosed | Failure::OutputFailed(_)) => 0,
-        Ok(Answer::No) => 1,
-        Ok(Answer::Failed(kind)) => exit_code(kind),
-        Err(Failure::Queue(error)) => {
-            let _ = output.flush();
+    let outcome = run(&cli, supervisor, &mut output);
+    let code = match (outcome, output.close().map_err(Failure::from)) {
+        // Who stops reading has heard enough, and the answer is what it is.
+        (Ok(Answer::Failed(kind)), _) => exit_code(kind),
+        (Ok(_), Err(Failure::OutputFailed(error))) | (Err(Failure::OutputFailed(error)), _) => {
+            // Not the database's fault: there is nothing for the doctor to look at.
+            let error = without_output(&error, &cli.command);
             print_error(&error);
-            if let Some(next) = next_step(error.kind(), &cli.command).filter(|_| !unheard) {
+            exit_code(error.kind())
+        }
+        (Ok(Answer::Yes) | Err(Failure::OutputClosed), _) => 0,
+        (Ok(Answer::No), _) => 1,
+        (Err(Failure::Queue(error)), _) => {
+            print_error(&error);
+            if let Some(next) = next_step(error.kind(), &cli.command) {
                 let _ = output.hint(next);
             }
             exit_code(error.kind())
@@ -141,13 +142,13 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
 
 pub(crate) fn print_error(error: &jobq::Error) {
     let style = output::RED;
-    let _ = output::tell(format_args!("{style}error:{style:#} {}", jobq::printable(&error.to_string())));
+    output::tell(format_args!("{style}error:{style:#} {}", jobq::printable(&error.to_string())));
 }
 
 /// Nothing is refused for it, but somebody should look.
 pub(crate) fn print_warning(warning: &impl std::fmt::Display) {
     let style = output::YELLOW;
-    let _ = output::tell(format_args!("{style}warning:{style:#} {}", jobq::printable(&warning.to_string())));
+    output::tell(format_args!("{style}warning:{style:#} {}", jobq::printable(&warning.to_string())));
 }
 
 /// What to do next, where a message alone does not lead anywhere.
@@ -199,10 +200,21 @@ fn log_slip(level: &str) -> Option<String> {
     if tracing_subscriber::EnvFilter::try_new(level).is_err() {
         return Some(format!("write a level ({levels}) or parts of the program with theirs, as jobq=debug"));
     }
-    let is_level = |word: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let slip = level.split(',').map(str::trim).find(|word| !word.contains(['=', '[']) && !is_level(word));
-    let meant = slip.and_then(|word| LEVELS.into_iter().find(|known| word.to_lowercase().starts_with(known)));
-    meant.map(|meant| format!("did you mean `{meant}`? The levels are {levels}"))
+    let says_something = |word: &str| word.parse::<LevelFilter>().is_ok() || is_module(word);
+    let slip = level.split(',').map(str::trim).find(|word| !word.contains(['=', '[']) && !says_something(word))?;
+    let begins = |known: &&str| slip.to_lowercase().starts_with(known);
+    Some(match LEVELS.into_iter().find(begins).or_else(|| config::nearest(slip, &LEVELS)) {
+        Some(meant) => format!("did you mean `{meant}`? The levels are {levels}"),
+        None => format!("`{slip}` is no level and no part of the program; the levels are {levels}"),
+    })
+}
+
+/// Whether anything is logged under this name: a crate's, or that of a module in it.
+fn is_module(word: &str) -> bool {
+    const CRATES: [&str; 9] =
+        ["jobq", "h2", "hyper", "hyper_rustls", "hyper_util", "rustls", "tokio", "tokio_util", "tower"];
+    let name = word.split("::").next().unwrap_or(word);
+    CRATES.contains(&name) || name.starts_with("aws_")
 }
 
 /// Warnings and logs go to stderr.
@@ -215,9 +227,11 @@ fn init_logging(cli: &Cli) {
     }
     let (level, (source, _)) = log_level(&cli.global);
     let mut filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("warn"));
-    // Drift is logged for those who read logs. Who sees it as a result, on the same screen, need not see it twice.
-    let is_seen = output::for_people() && io::stderr().is_terminal() && !cli.global.json;
-    if source == Source::Default && is_seen && matches!(cli.command, Command::Reconcile(_) | Command::Worker(_)) {
+    // Drift is logged for those who read logs of what a worker does. `reconcile` has it as its result, and on a screen of
+    // its own a worker counts it.
+    let on_screen = output::for_people() && io::stderr().is_terminal() && !cli.global.json;
+    let is_told = matches!((&cli.command, on_screen), (Command::Reconcile(_), _) | (Command::Worker(_), true));
+    if source == Source::Default && is_told {
         filter = "jobq::reconcile::finding=error".parse().into_iter().fold(filter, EnvFilter::add_directive);
     }
     // What the AWS SDK and the HTTP client tell of a call, down to its headers, has credentials in it, and a warning of the
@@ -230,7 +244,7 @@ fn init_logging(cli: &Cli) {
         if matches!(cli.command, Command::Top(_)) && io::stderr().is_terminal() { "off".into() } else { filter };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| progress::Logs)
         .with_ansi(anstream::stderr().current_choice() != anstream::ColorChoice::Never)
         .without_time()
         .log_internal_errors(false)

@@ -5,6 +5,7 @@ mod skipped;
 
 mod cli {
     mod bad_input;
+    mod batch;
     mod commit;
     mod config;
     mod doctor;
@@ -29,5 +30,6 @@ mod cli {
     mod tmux;
     mod top;
     mod unavailable;
+    mod unheard;
     mod worker;
 }

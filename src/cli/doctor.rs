@@ -9,7 +9,7 @@ use super::args::{DoctorArgs, Global};
 use super::config::Config;
 use super::locate::{self, Place};
 use super::output::{DIM, GREEN, Output, RED, YELLOW};
-use super::{Answer, Failure, Outcome};
+use super::{Answer, Outcome};
 
 /// As wide as the longest name of a check.
 const NAME_WIDTH: usize = 15;
@@ -20,13 +20,10 @@ const BEFORE: usize = 4 + 2 + NAME_WIDTH + 2;
 pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outcome {
     let db = locate::database(global)?;
     let mut counts = [0_u32; 3];
-    let mut failed = None;
     let mut tell = |check: Check| {
         counts[check.verdict as usize] += 1;
-        // Said as it is found: a deep look takes its time.
-        if let Err(error) = print(&check, out).and_then(|()| out.flush()) {
-            failed.get_or_insert(error);
-        }
+        // Said as it is found: a deep look takes its time. What `out` cannot write it keeps.
+        let _ = print(&check, out).and_then(|()| out.flush());
     };
     tell(config(&db, global));
     tell(handlers(&db, global));
@@ -36,9 +33,6 @@ pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outco
         doctor = doctor.root(root);
     }
     doctor.examine(&mut tell);
-    if let Some(error) = failed {
-        return Err(Failure::from(error));
-    }
     let [ok, warn, bad] = counts;
     if out.json {
         out.json(&json!({ "checks": ok + warn + bad, "ok": ok, "warn": warn, "bad": bad }))?;
@@ -72,9 +66,17 @@ fn place(db: &Path, global: &Global) -> jobq::Result<Place> {
 /// Programs that were meant to run jobs and cannot.
 fn handlers(db: &Path, global: &Global) -> Check {
     const NAME: &str = "handlers";
-    match place(db, global).and_then(|place| super::handlers::problems(&place)) {
+    match place(db, global).and_then(|place| super::handlers::unusable(&place)) {
         Ok(problems) if problems.is_empty() => Check::ok(NAME, "all programs can be used"),
-        Ok(problems) => Check::warn(NAME, problems.join("; "), "until then jobs of that type wait"),
+        Ok(problems) => {
+            let (told, run): (Vec<String>, Vec<bool>) = problems.into_iter().unzip();
+            let advice = match (run.contains(&true), run.contains(&false)) {
+                (true, false) => "take it away, or give it the name of a type of its own; jobq runs those jobs itself",
+                (true, true) => "until then jobs of a type that does not come with jobq wait",
+                _ => "until then jobs of that type wait",
+            };
+            Check::warn(NAME, told.join("; "), advice)
+        }
         Err(_) => Check::ok(NAME, "not looked at: the settings cannot be read"),
     }
 }

@@ -1,21 +1,24 @@
 //! `jobq enqueue`: one job from the arguments, or many from JSON lines.
 
+mod batch;
+
 use std::io::{BufRead, BufReader, IsTerminal as _, Read as _};
+use std::path::Path;
 use std::time::Duration;
 
 use jobq::{EnqueueOutcome, Enqueued, Error, ErrorKind, Job, JobTypes, NewJob, Queue, Result, Status, printable};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::args::{EnqueueArgs, SingleArgs};
 use super::config::nearest;
 use super::locate::Place;
 use super::output::{DIM, GREEN, Output, RED, YELLOW, for_people};
-use super::progress::Progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcome {
     if let Some(file) = &args.batch {
-        return batch(file, place, out);
+        return batch::run(file, place, out);
     }
     let job_type = args.job_type.clone().unwrap_or_default();
     let payload = match args.payload.as_deref() {
@@ -31,6 +34,13 @@ pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcom
             None => text.to_owned(),
         },
     };
+    if let Some(typed) = args.payload.as_deref().filter(|typed| *typed == payload)
+        && let Err(error) = serde_json::from_str::<IgnoredAny>(typed)
+    {
+        // Where it looks like an object, it matters where it ceases to be one.
+        let place = if typed.trim_start().starts_with('{') { format!(": {error}") } else { String::new() };
+        return Err(Error::invalid("payload", format_args!("is not JSON{place}; {}", instead_of(typed))).into());
+    }
     let queue = place.open()?;
     let job = with_options(NewJob::raw(job_type, payload.trim()), &args.single, &queue)?;
     let enqueued = queue.enqueue(job)?;
@@ -43,6 +53,20 @@ pub(super) fn run(args: &EnqueueArgs, place: &Place, out: &mut Output) -> Outcom
     }
     out.flush()?;
     wait(&queue, &enqueued.id, args.single.wait_timeout, out)
+}
+
+/// What was probably meant by a word that is no JSON.
+fn instead_of(typed: &str) -> String {
+    let is_name = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let typed = typed.trim();
+    match typed.split_once('=') {
+        Some((key, value)) if is_name(key) && !value.contains('\'') => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            format!("write '{}'", printable(&json!({ key: value }).to_string()))
+        }
+        _ if Path::new(typed).is_file() => format!("`@{}` is what that file has", printable(typed)),
+        _ => "write an object in single quotes, as '{\"path\":\"hello.txt\"}', or name its file as @FILE".to_owned(),
+    }
 }
 
 fn with_options(mut job: NewJob, args: &SingleArgs, queue: &Queue) -> Result<NewJob> {
@@ -83,47 +107,6 @@ fn with_options(mut job: NewJob, args: &SingleArgs, queue: &Queue) -> Result<New
         job = job.correlation_id(correlation);
     }
     Ok(job)
-}
-
-/// All or nothing; the line that is wrong is named.
-fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
-    // Nothing moves where somebody types.
-    let (text, progress) = if file == "-" && std::io::stdin().is_terminal() {
-        out.hint("reading jobs from the terminal, a JSON object in each line; end them with Ctrl-D")?;
-        (read_input(file)?, Progress::counting("lines checked", out))
-    } else {
-        let progress = Progress::counting("lines read", out);
-        let text = read_lines(file, &progress)?;
-        progress.next("lines checked");
-        (text, progress)
-    };
-    let lines: Vec<(usize, &str)> =
-        text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, line)| !line.trim().is_empty()).collect();
-    let in_line =
-        |number: usize, e: &Error| Error::new(e.kind(), format!("line {number}: {}; nothing was queued", e.message()));
-    let mut jobs = Vec::with_capacity(lines.len());
-    for (number, line) in &lines {
-        jobs.push(NewJob::from_json(line).map_err(|e| in_line(*number, &e))?);
-        progress.add(1);
-    }
-    progress.next("jobs queued as one");
-    let counted = jobs.into_iter().inspect(|_| progress.add(1));
-    let answers = place.open()?.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
-        Some((number, _)) => in_line(*number, &e),
-        // A batch of one has no numbered items.
-        None if lines.len() == 1 => in_line(lines[0].0, &e),
-        None => e,
-    })?;
-    drop(progress);
-    if out.json {
-        for answer in &answers {
-            out.json(answer)?;
-        }
-    } else {
-        let existing = answers.iter().filter(|a| a.outcome == EnqueueOutcome::Existing).count();
-        out.line(format_args!("{} queued, {existing} there already", answers.len() - existing))?;
-    }
-    Ok(Answer::Yes)
 }
 
 fn print(enqueued: &Enqueued, out: &mut Output) -> std::io::Result<()> {
@@ -206,18 +189,6 @@ fn without_mark(mut text: String) -> String {
         text.remove(0);
     }
     text
-}
-
-/// The same for what may come slowly.
-fn read_lines(file: &str, progress: &Progress) -> Result<String> {
-    let read = || {
-        let (mut text, mut input) = (String::new(), input(file)?);
-        while input.read_line(&mut text)? > 0 {
-            progress.add(1);
-        }
-        Ok(without_mark(text))
-    };
-    read().map_err(|e: std::io::Error| unreadable(file, &e))
 }
 
 fn input(file: &str) -> std::io::Result<Box<dyn BufRead>> {

@@ -19,6 +19,7 @@ const PAGE: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &EventsArgs, place: &Place, out: &mut Output) -> Outcome {
+    out.end_with_reader();
     let queue = place.open_as_it_is()?;
     let job_id = args.id.as_deref().map(|id| queue.resolve(id)).transpose()?;
     let mut ids = Ids::new(&queue);
@@ -67,8 +68,13 @@ pub(super) fn event_line(event: &Event, job: Option<String>) -> String {
         None => at,
     };
     let room = job.as_ref().and(columns);
-    let job = job.map(|id| format!("{}  ", printable(&id))).unwrap_or_default();
-    let start = format!("{:>6}  {at}  {job}", event.id);
+    let start = format!("{:>6}  {at}  ", event.id);
+    let job = job.map(|id| match room.map(|room| room.saturating_sub(width(&start) + width(&event.event_type) + 2)) {
+        // What has happened is seen beside any id.
+        Some(room) => format!("{}  ", shorten(&printable(&id), room)),
+        None => format!("{}  ", printable(&id)),
+    });
+    let start = start + &job.unwrap_or_default();
     let mut end = if event.attempt == 0 { String::new() } else { format!("  attempt {}", event.attempt) };
     if let Some(data) = &event.data {
         end = format!("{end}  {}", printable(data.as_str()));

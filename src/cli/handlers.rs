@@ -74,7 +74,12 @@ fn resume(job_type: &str, place: &Place, out: &mut Output) -> Outcome {
 
 /// What is there for a type and cannot be used, a sentence each.
 pub(super) fn problems(place: &Place) -> jobq::Result<Vec<String>> {
-    let told = |one: Listed| one.problem.map(|problem| format!("the handler of `{}`: {problem}", one.job_type));
+    Ok(unusable(place)?.into_iter().map(|(problem, _)| problem).collect())
+}
+
+/// The same, with whether jobs of the type are run all the same.
+pub(super) fn unusable(place: &Place) -> jobq::Result<Vec<(String, bool)>> {
+    let told = |one: Listed| Some((format!("the handler of `{}`: {}", one.job_type, one.problem?), one.runs));
     Ok(known(place)?.into_iter().filter_map(told).collect())
 }
 

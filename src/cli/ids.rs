@@ -8,8 +8,12 @@ use jobq::Queue;
 use super::output::for_people;
 
 /// Of a ULID this is the time to the millisecond, so that jobs to come hardly ever
-/// begin with it, too. Jobs of the same moment need more.
-const LENGTHS: [usize; 5] = [10, 14, 18, 22, 25];
+/// begin with it, too. Jobs of the same moment need more, and so do names that plain SQL
+/// has given, of which some may be the beginning of others.
+const LENGTHS: [usize; 10] = [10, 14, 18, 22, 25, 30, 36, 44, 52, 60];
+
+/// Names up to this are not shortened: they were chosen to be read, and take no room from others.
+const READABLE: usize = 14;
 
 /// How many are shortened; longer lists have them whole.
 const MOST: usize = 1_000;
@@ -41,7 +45,7 @@ impl<'q> Ids<'q> {
     }
 
     pub(crate) fn short(&mut self, id: &str) -> String {
-        if self.whole || !is_generated(id) {
+        if self.whole || id.len() <= READABLE {
             return id.to_owned();
         }
         if let Some(short) = self.known.get(id) {
@@ -50,28 +54,21 @@ impl<'q> Ids<'q> {
         if self.known.len() >= MOST {
             return id.to_owned();
         }
-        let names_it = |length: &&usize| self.queue.resolve(&id[..**length]).is_ok_and(|found| found == id);
-        let short = LENGTHS.iter().find(names_it).map_or(id, |length| &id[..*length]).to_owned();
+        let names_it = |start: &&str| self.queue.resolve(start).is_ok_and(|found| found == id);
+        let starts = LENGTHS.iter().filter_map(|length| id.get(..*length));
+        let short =
+            starts.filter(|start| start.len() < id.len()).find(|start| names_it(start)).unwrap_or(id).to_owned();
         self.known.insert(id.to_owned(), short.clone());
         short
     }
 
     /// The ids within a sentence.
     pub(crate) fn in_text(&mut self, text: &str) -> String {
-        let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let words = text.split_inclusive(|c: char| !is_part(c));
         words.fold(String::new(), |told, word| {
-            let id = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let id = word.trim_end_matches(|c: char| !is_part(c));
             told + &self.short(id) + &word[id.len()..]
         })
-    }
-}
-
-/// A ULID or UUID. Names that plain SQL has given were chosen to be read.
-fn is_generated(id: &str) -> bool {
-    let bytes = id.as_bytes();
-    match bytes.len() {
-        26 => bytes.iter().all(u8::is_ascii_alphanumeric),
-        36 => bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-'),
-        _ => false,
     }
 }

@@ -13,7 +13,7 @@ use jobq::worker::AttemptEnd;
 
 use self::lines::Lines;
 use super::output::terminal_width;
-use super::progress::target;
+use super::progress;
 
 pub(crate) struct Lifecycle {
     reader: Reader,
@@ -85,10 +85,11 @@ impl Lifecycle {
 }
 
 fn bar_of(jobs: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} jobs  {rate}  {eta} left");
+    // As wide as there is room beside the numbers.
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} jobs  {rate}  {eta} left");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     let rate = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
         let _ = write!(to, "{:.0}/s", state.per_sec());
     };
-    ProgressBar::with_draw_target(Some(jobs), target()).with_style(style.with_key("rate", rate))
+    progress::bar(Some(jobs)).with_style(style.with_key("rate", rate))
 }

@@ -15,6 +15,7 @@ pub(super) fn run(args: &ListArgs, place: &Place, out: &mut Output) -> Outcome {
     // One more than is shown, to know whether there are more.
     let limit = args.limit.saturating_add(1);
     let filter = Filter { status: args.status, job_type: args.job_type.clone(), since, before: None, limit };
+    out.end_with_reader();
     let queue = place.open_as_it_is()?;
     let mut jobs = queue.list(&filter)?;
     let is_cut = jobs.len() > args.limit as usize;

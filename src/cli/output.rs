@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use super::locate::now;
+use super::progress::past_the_bar;
 pub(crate) use super::table::{Cell, Head};
 use super::{table, text};
 
@@ -30,8 +31,13 @@ const HARDLY: usize = 24;
 const BELOW: usize = 4;
 
 /// Standard output, as JSON lines or as text for people.
+///
+/// A command goes on to its answer though nobody reads any more: what cannot be written is kept for `close`, and is no
+/// error of the one who writes. Only those are told at once whose answer is what they print.
 pub(crate) struct Output {
     stream: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    failed: Option<io::Error>,
+    ends_with_reader: bool,
     pub(crate) json: bool,
     /// No hints and no progress.
     pub(crate) quiet: bool,
@@ -39,16 +45,44 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
-        Self { stream: io::BufWriter::new(anstream::stdout()), json, quiet }
+        let stream = io::BufWriter::new(anstream::stdout());
+        Self { stream, failed: None, ends_with_reader: false, json, quiet }
+    }
+
+    /// For those that print for long, or for ever, and do nothing else: from now on the first error of a write ends them.
+    pub(crate) fn end_with_reader(&mut self) {
+        self.ends_with_reader = true;
+    }
+
+    /// What could not be written, if anything.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        self.ends_with_reader = false;
+        self.flush()?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        // What comes after a gap would be taken for what should have stood there.
+        if self.failed.is_some() {
+            return Ok(());
+        }
+        let Err(error) = write(&mut self.stream) else { return Ok(()) };
+        if self.ends_with_reader {
+            return Err(error);
+        }
+        self.failed = Some(error);
+        Ok(())
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.stream, value)?;
-        writeln!(self.stream)
+        self.write(|stream| {
+            serde_json::to_writer(&mut *stream, value)?;
+            writeln!(stream)
+        })
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
-        writeln!(self.stream, "{text}")
+        self.write(|stream| writeln!(stream, "{text}"))
     }
 
     /// For people, beside the results: what to do next, say.
@@ -57,7 +91,8 @@ impl Output {
             return Ok(());
         }
         self.flush()?;
-        tell(text)
+        tell(text);
+        Ok(())
     }
 
     /// Nothing is refused for it, but somebody should look. For scripts, too: it is beside the results.
@@ -72,11 +107,11 @@ impl Output {
 
     /// The bytes as they are, for files meant for other programs.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        self.write(|stream| stream.write_all(bytes))
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        self.write(|stream| stream.flush())
     }
 
     /// Lets time go by with everything written; an error as soon as nobody reads it any more,
@@ -97,22 +132,19 @@ impl Output {
     /// Columns as wide as their content, numbers at the right of theirs, in what
     /// width the terminal has.
     pub(crate) fn table(&mut self, head: &[Head], rows: &[Vec<Cell>]) -> io::Result<()> {
-        table::write(&mut self.stream, head, rows, terminal_width())
+        self.write(|mut stream| table::write(&mut stream, head, rows, terminal_width()))
     }
 
     /// A text behind something that is as wide as `indent`; on a terminal it goes on
     /// below its own beginning, or begins below where there is hardly any room.
     pub(crate) fn behind(&mut self, start: impl std::fmt::Display, indent: usize, text: &str) -> io::Result<()> {
-        write!(self.stream, "{start}")?;
-        let Some(columns) = terminal_width() else { return writeln!(self.stream, "{text}") };
+        let Some(columns) = terminal_width() else { return self.line(format_args!("{start}{text}")) };
         let room = columns.saturating_sub(indent);
         let below = indent > BELOW && room < HARDLY && text::width(text) > room;
         let indent = if below { BELOW } else { indent };
         let lines = below_each_other(text, indent, columns);
-        if below {
-            write!(self.stream, "\n{:indent$}", "")?;
-        }
-        writeln!(self.stream, "{lines}")
+        let gap = if below { format!("\n{:indent$}", "") } else { String::new() };
+        self.line(format_args!("{start}{gap}{lines}"))
     }
 }
 
@@ -198,11 +230,11 @@ pub(crate) fn for_people() -> bool {
     io::stdout().is_terminal()
 }
 
-/// To standard error; on a terminal lines are broken between words.
-pub(crate) fn tell(text: impl std::fmt::Display) -> io::Result<()> {
+/// To standard error; on a terminal lines are broken between words. Nothing depends on whether somebody hears it.
+pub(crate) fn tell(text: impl std::fmt::Display) {
     let text = text.to_string();
     let text = width_of(&io::stderr()).map_or(text.clone(), |columns| text::wrap(&text, columns).join("\n"));
-    writeln!(anstream::stderr(), "{text}")
+    past_the_bar(|| drop(writeln!(anstream::stderr(), "{text}")));
 }
 
 pub(crate) fn terminal_width() -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Something that moves while people wait: on stderr, only at a terminal, and gone
 //! when it is over, however it ends.
 
+mod beside;
 mod narrow;
 
 use std::io::IsTerminal as _;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-pub(crate) use self::narrow::target;
+pub(crate) use self::beside::{Logs, past_the_bar, suspend};
 use super::output::Output;
 
 pub(crate) struct Progress {
@@ -25,7 +26,7 @@ impl Progress {
         }
         let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}  {elapsed}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let bar = ProgressBar::with_draw_target(None, target()).with_style(style).with_message(what);
+        let bar = bar(None).with_style(style).with_message(what);
         clear_when_interrupted(bar.clone());
         bar.tick();
         bar.enable_steady_tick(Duration::from_millis(100));
@@ -55,7 +56,7 @@ impl Progress {
         if !self.shown {
             return print(out);
         }
-        self.bar.suspend(|| {
+        suspend(&self.bar, || {
             let printed = print(out)?;
             out.flush()?;
             Ok(printed)
@@ -67,6 +68,13 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// One that is drawn, and that others write past.
+pub(crate) fn bar(length: Option<u64>) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(length, narrow::target());
+    beside::show(&bar);
+    bar
 }
 
 /// Whether anybody is there who wants to see how far it is.

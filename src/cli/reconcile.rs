@@ -9,7 +9,7 @@ use super::args::ReconcileArgs;
 use super::ids::Ids;
 use super::known_types::KnownTypes;
 use super::locate::Place;
-use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, counted};
+use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, counted, tell};
 use super::progress::Progress;
 use super::{Answer, Outcome};
 
@@ -30,7 +30,6 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
     let queue = if args.requeue { place.open()? } else { place.open_as_it_is()? };
     let progress = Progress::counting("paths compared", out);
     let mut ids = Ids::new(&queue);
-    let mut failed = None;
     let mut found = Vec::new();
     let mut tell = |difference: Option<&Difference>, sums: &Reconciled| {
         progress.set(sums.checked);
@@ -39,16 +38,13 @@ pub(super) fn run(args: &ReconcileArgs, place: &Place, out: &mut Output) -> Outc
         if args.requeue {
             found.push(difference.clone());
         }
-        progress.beside(out, |out| print(difference, &mut ids, out)).map_err(|error| failed = Some(error)).is_ok()
+        progress.beside(out, |out| print(difference, &mut ids, out)).is_ok()
     };
     let mut sums = queue.reconcile(&options, &mut tell)?;
     if args.remote {
         sums = sums + remote(place, &queue, &options, |difference, of_these| tell(difference, &(sums + *of_these)))?;
     }
     drop(progress);
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
     // Not refused: before the first job has completed, this is so for every path.
     if let (0, Some(glob)) = (sums.checked, &args.path) {
         out.warnings(&[nothing_like(glob)])?;
@@ -159,23 +155,31 @@ pub(super) fn summary(sums: &Reconciled, out: &mut Output) -> std::io::Result<()
     out.behind("", 0, &format!("{BOLD}{paths}{BOLD:#} compared: {ok} agree, {differ}  {older}"))
 }
 
+/// Asks. Whoever cannot be asked has not said yes.
+fn is_wanted(found: usize) -> bool {
+    let ask = || {
+        let mut stderr = std::io::stderr();
+        let paths = counted(found as u64, "path", "paths");
+        write!(stderr, "queue repairs for {paths}? What is there now is overwritten. [y/N] ")?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map(|_| answer)
+    };
+    ask().is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// Queues repairs; on a terminal only after a yes.
 fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> Result<(), super::Failure> {
     out.flush()?;
-    if !yes && std::io::stdin().is_terminal() {
-        let mut stderr = std::io::stderr();
-        write!(
-            stderr,
-            "queue repairs for {}? What is there now is overwritten. [y/N] ",
-            counted(found.len() as u64, "path", "paths")
-        )?;
-        stderr.flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            // The terminal may be one for questions only, and the output a file of JSON.
-            return Ok(if out.json { writeln!(stderr, "nothing was queued") } else { out.line("nothing was queued") }?);
+    if !yes && std::io::stdin().is_terminal() && !is_wanted(found.len()) {
+        // The terminal may be one for questions only, and the output a file of JSON.
+        const NOTHING: &str = "nothing was queued";
+        if out.json {
+            tell(NOTHING);
+        } else {
+            out.line(NOTHING)?;
         }
+        return Ok(());
     }
     for difference in found {
         let repair = queue.repair(difference)?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::RetryArgs;
 use super::locate::Place;
 use super::output::{GREEN, Output};
-use super::{Answer, Outcome, print_error};
+use super::{Answer, Failure, Outcome, print_error};
 
 pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome {
     let queue = place.open()?;
@@ -41,25 +41,17 @@ pub(super) fn retry(queue: &Queue, id: &str, accept_disk: bool) -> jobq::Result<
 /// one decides the exit code.
 pub(super) fn each(ids: &[String], out: &mut Output, mut act: impl FnMut(&str, &mut Output) -> Outcome) -> Outcome {
     let mut first = None;
-    let (mut closed, mut unsaid) = (false, None);
     for id in ids {
         match act(id, out) {
-            Ok(_) => {}
-            // Nobody reads any more, but what was asked for is still to be done.
-            Err(super::Failure::OutputClosed) => closed = true,
-            Err(super::Failure::OutputFailed(error)) => unsaid = Some(error),
-            Err(super::Failure::Queue(error)) => {
-                closed |= out.flush().is_err();
+            Err(Failure::Queue(error)) => {
+                out.flush()?;
                 print_error(&error);
                 first.get_or_insert(error.kind());
             }
+            other => {
+                other?;
+            }
         }
-    }
-    if let (Some(error), None) = (unsaid, first) {
-        return Err(super::Failure::OutputFailed(error));
-    }
-    if closed && first.is_none() {
-        return Err(super::Failure::OutputClosed);
     }
     Ok(first.map_or(Answer::Yes, Answer::Failed))
 }

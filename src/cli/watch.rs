@@ -16,6 +16,7 @@ use super::{Answer, Outcome};
 const EVERY: Duration = Duration::from_secs(30);
 
 pub(super) fn run(args: &ReconcileArgs, options: &ReconcileOptions, place: &Place, out: &mut Output) -> Outcome {
+    out.end_with_reader();
     let queue = place.open_as_it_is()?;
     let watch = DiskWatch::start(&queue, options.clone(), args.every.unwrap_or(EVERY))?;
     let stopper = watch.stopper();

@@ -127,13 +127,21 @@ fn looking_at_the_settings_puts_no_root_on_record_and_tells_which_one_is() {
 #[test]
 fn a_level_of_logs_that_is_none_is_told() {
     let here = Scratch::new();
-    for slip in ["warning", "a=b=c", "jobq=nonsense"] {
+    for (slip, next) in [
+        ("warning", "did you mean `warn`?"),
+        ("debg", "did you mean `debug`?"),
+        ("inf", "did you mean `info`?"),
+        ("verbose", "the levels are error, warn"),
+        ("jobq=info,verbose", "the levels are error, warn"),
+        ("a=b=c", "jobq=debug"),
+        ("jobq=nonsense", "jobq=debug"),
+    ] {
         let said = here.command(&["config", "--json"]).env("JOBQ_LOG", slip).output().unwrap();
         let (out, err) = (String::from_utf8(said.stdout).unwrap(), String::from_utf8(said.stderr).unwrap());
-        assert!(err.contains(&format!("JOBQ_LOG is `{slip}` and not heeded")), "{err}");
+        assert!(err.contains(&format!("JOBQ_LOG is `{slip}` and not heeded")) && err.contains(next), "{err}");
         assert!(out.contains(r#""name":"log","value":"warn","source":"default""#), "{out}");
     }
-    for level in ["debug", "jobq=info", "WARN,jobq::worker=trace", "jobq::commit"] {
+    for level in ["debug", "jobq=info", "WARN,jobq::worker=trace", "jobq::commit", "aws_config,hyper_util", "3"] {
         let said = here.command(&["config"]).env("JOBQ_LOG", level).output().unwrap();
         assert!(!String::from_utf8(said.stderr).unwrap().contains("not heeded"), "{level}");
     }

@@ -125,6 +125,43 @@ fn comparing_and_pruning_are_counted_and_leave_their_results() {
     assert_eq!(screen(&shown), ["2 jobs deleted", "2 paths forgotten"]);
 }
 
+/// What is kept in a file, or filtered, leaves the bar alone on the screen; a log line that was asked for goes past it.
+#[test]
+fn a_bar_makes_room_for_all_that_is_said_beside_it() {
+    let q = done();
+    for more in [&[][..], &["-v"]] {
+        let kept = std::fs::File::create(q.path().join(".jobq/kept")).unwrap();
+        let mut command = q.command(&[&["reconcile"], more].concat());
+        let (shown, code) = Terminal::beside(command.stdout(kept)).end();
+        assert!(shown.contains("paths compared  "), "{shown:?}");
+        let lines = screen(&shown);
+        assert!(!lines.iter().any(|line| line.contains("paths compared")), "{lines:?}");
+        assert_eq!((lines.iter().filter(|line| line.contains("WARN")).count(), code), (more.len(), 1), "{lines:?}");
+        assert!(lines.last().unwrap().contains("which jobs had it"), "{lines:?}");
+    }
+}
+
+#[test]
+fn the_bar_of_a_drain_is_as_wide_as_there_is_room() {
+    let q = Scratch::new();
+    handler(&q, "waits", "while [ ! -e $JOBQ_ROOT/go ]; do sleep 0.01; done");
+    q.enqueue(&["waits"]);
+    for columns in [40, 100] {
+        let mut terminal = Terminal::wide(columns, &q, &["worker", "--drain"]);
+        terminal.until("/1 jobs");
+        terminal.until("left");
+        std::fs::write(q.path().join("go"), "").unwrap();
+        let (shown, _) = terminal.end();
+        let frames = shown.split(['\r', '\n']).filter(|line| line.contains("/1 jobs"));
+        let widths: Vec<usize> =
+            frames.map(|frame| anstream::adapter::strip_str(frame).to_string().chars().count()).collect();
+        let room = usize::from(columns);
+        assert!(widths.iter().all(|width| (room - 5..=room).contains(width)), "{columns}: {widths:?}");
+        std::fs::remove_file(q.path().join("go")).unwrap();
+        q.enqueue(&["waits", "{\"n\":2}"]);
+    }
+}
+
 #[test]
 fn nothing_moves_where_nobody_looks_or_wants_to() {
     let moving = |text: &str| text.contains("lines ") || text.contains("  0s") || text.contains('\r');

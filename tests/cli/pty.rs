@@ -35,6 +35,12 @@ impl Terminal {
         Self::start(command.stdin(side()).stderr(side()), person)
     }
 
+    /// With standard error as the command has it.
+    pub fn silent(command: &mut Command) -> Self {
+        let (person, side) = open(80);
+        Self::start(command.stdin(side()).stdout(side()), person)
+    }
+
     /// With standard input as the command has it.
     pub fn fed(command: &mut Command) -> Self {
         let (person, side) = open(80);

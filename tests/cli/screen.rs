@@ -96,6 +96,40 @@ fn an_id_is_as_long_as_it_must_be_to_name_one_job() {
     assert!(said.stderr.contains("whole id"), "{}", said.stderr);
 }
 
+/// Names that plain SQL has given may be long, and each the beginning of another.
+#[test]
+fn a_long_id_takes_no_columns_from_other_jobs() {
+    let q = busy();
+    let (alone, like) = ("import-".repeat(9) + "1", "customers-2024-".repeat(4));
+    assert_eq!((alone.len(), like.len()), (64, 60));
+    let insert =
+        |id: &str| q.sql().execute("INSERT INTO jobs (id, type, payload) VALUES (?1, 'send_mail', '{}')", [id]);
+    insert(&alone).unwrap();
+    let head = || Terminal::of(&q, &["list"]).screen();
+    let wanted = |line: &str| ["ID", "TYPE", "STATUS", "AGE"].iter().all(|name| line.contains(name));
+    let lines = head();
+    assert!(wanted(&lines[0]) && lines[0].contains("NOTE"), "{lines:?}");
+    let short = lines[1].split_whitespace().next().unwrap();
+    assert!(short.len() < 20 && lines[1].contains("send_mail"), "{lines:?}");
+    assert_eq!(q.json(&["show", short])[0]["id"], json!(alone), "as every command takes it");
+    for id in ["0001", "0002"] {
+        insert(&(like.clone() + id)).unwrap();
+    }
+    let lines = head();
+    assert!(wanted(&lines[0]) && lines[0].contains("TRIES"), "{lines:?}");
+    q.ok(&["worker", "--drain"]);
+    q.ok(&["cancel", &(like + "0001")]);
+    for columns in [40, 60, 80] {
+        for args in [&["list"][..], &["events"], &["stats"]] {
+            let lines = Terminal::wide(columns, &q, args).screen();
+            for line in &lines {
+                assert!(width(line) <= usize::from(columns), "{args:?} at {columns}: {line:?}");
+            }
+            assert!(args[0] != "events" || lines.iter().any(|line| line.ends_with("cancelled")), "{lines:?}");
+        }
+    }
+}
+
 #[test]
 fn an_empty_list_says_what_to_do_next_and_leaves_standard_output_alone() {
     let q = Scratch::new();
@@ -223,7 +257,8 @@ fn drift_is_told_once() {
     let lines = Terminal::of(&q, &["reconcile"]).screen();
     assert_eq!(lines.iter().filter(|line| line.contains("out/a.txt")).count(), 1, "{lines:?}");
     assert!(lines[0].starts_with("changed    out/a.txt") && lines[1].contains("1 differ"), "{lines:?}");
-    assert!(q.run(&["reconcile"]).stderr.contains("out/a.txt"), "and logged where logs are read");
+    let said = q.run(&["reconcile"]);
+    assert!(!said.stderr.contains("out/a.txt") && said.stdout.contains("out/a.txt"), "anywhere: {}", said.stderr);
 }
 
 /// All of it is in `jobq show`.

@@ -138,6 +138,33 @@ fn handlers_that_cannot_be_used_are_told_by_whoever_looks_at_them() {
     let check = doctor.iter().find(|check| check["check"] == "handlers").unwrap();
     let message = check["message"].as_str().unwrap();
     assert!(check["verdict"] == "warn" && words.iter().all(|word| message.contains(word)), "{message}");
+    assert!(check["advice"].as_str().unwrap().contains("jobs of that type wait"), "{check}");
     let healthy = Scratch::new();
     assert!(healthy.json(&["doctor"]).iter().any(|check| check["check"] == "handlers" && check["verdict"] == "ok"));
+}
+
+#[test]
+fn the_jobs_of_a_type_that_comes_with_jobq_are_not_said_to_wait() {
+    let q = Scratch::new();
+    super::top::handler(&q, "create_file", "true");
+    let advice = || {
+        let checks = q.json(&["doctor"]);
+        checks.iter().find(|check| check["check"] == "handlers").unwrap()["advice"].as_str().unwrap().to_owned()
+    };
+    assert!(advice().contains("jobq runs those jobs itself") && !advice().contains("wait"), "{}", advice());
+    std::os::unix::fs::symlink("nowhere", q.path().join(".jobq/handlers/dangling")).unwrap();
+    assert!(advice().contains("does not come with jobq wait"), "{}", advice());
+}
+
+#[test]
+fn a_number_that_cannot_be_is_told_why() {
+    for (value, why) in [
+        ("-1", "must not be below 0, but is -1"),
+        ("99999999999999999999", "is too large: 99"),
+        ("\"4\"", "must be a whole number, but is a text"),
+    ] {
+        let q = with_settings(&format!("[handlers.create_file]\nconcurrency = {value}\n"));
+        let error = q.refused(2, &["list"]);
+        assert!(error.contains(&format!("handlers.create_file.concurrency: {why}")), "{error}");
+    }
 }

@@ -110,7 +110,17 @@ impl<'t> Section<'t> {
 
     /// A whole number that is not below 0.
     pub(super) fn number<N: TryFrom<u64>>(&mut self, key: &'static str) -> Option<N> {
-        self.read(key, "a whole number that is not too large", |value| N::try_from(whole(value)?).ok())
+        let value = self.value(key)?;
+        let number = whole(value).and_then(|number| N::try_from(number).ok());
+        if number.is_none() {
+            let why = match value {
+                DeValue::Integer(number) if number.as_str().starts_with('-') => "must not be below 0, but is",
+                DeValue::Integer(_) => "is too large:",
+                _ => "must be a whole number, but is",
+            };
+            self.wrong(key, format!("{why} {}", kind(value)));
+        }
+        number
     }
 
     pub(super) fn numbers<N: TryFrom<u64>>(&mut self, key: &'static str) -> Option<Vec<N>> {

@@ -74,7 +74,7 @@ fn every_mistake_is_told_with_its_line_and_what_was_meant() {
         (3, "at least 100ms"),
         (4, "there are completed, events, types"),
         (5, "did you mean `timeout`?"),
-        (6, "must be a whole number that is not too large, but is a text"),
+        (6, "must be a whole number, but is a text"),
         (7, "did you mean `worker`?"),
     ] {
         assert!(told[at].2.contains(word), "{:?}", told[at]);

@@ -98,7 +98,7 @@ impl Lines {
             }
             let mut write = || stdout.write_all(&text).and_then(|()| stdout.flush());
             let written: io::Result<()> = match bar {
-                Some(bar) if !closed && !text.is_empty() => bar.suspend(write),
+                Some(bar) if !closed && !text.is_empty() => crate::cli::progress::suspend(bar, write),
                 _ => write(),
             };
             let reader_gone = match written {

@@ -9,6 +9,8 @@ pub(super) const GAP: usize = 2;
 const LEAST: usize = 12;
 /// And this much, when nothing can.
 const LEAST_ALONE: usize = 8;
+/// A name that nobody would type keeps this much, as a ULID has it. Beginnings that name one job are seldom longer.
+const LEAST_NAME: usize = 26;
 /// In less a note is not to be understood: it goes below.
 const LEAST_NOTE: usize = 24;
 /// What is left of a word of a few that it can be guessed from.
@@ -79,7 +81,12 @@ impl Fitting<'_> {
 
     /// One column of the widest, so that several that are wide share what is missing.
     fn cut_a_text(&self, shown: &mut [Shown], least: usize) -> bool {
-        let texts = shown.iter_mut().filter(|one| self.kinds[one.column] == Kind::Text && one.width > least);
+        let least = |one: &Shown| match self.kinds[one.column] {
+            Kind::Text => least,
+            Kind::Whole => LEAST_NAME,
+            _ => usize::MAX,
+        };
+        let texts = shown.iter_mut().filter(|one| one.width > least(one));
         let widest = texts.max_by_key(|one| one.width);
         widest.map(|one| one.width -= 1).is_some()
     }

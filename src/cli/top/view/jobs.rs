@@ -12,8 +12,8 @@ use crate::cli::top::style::on_screen;
 
 /// Characters of a progress bar.
 const BAR: usize = 10;
-/// Columns for what there is to say of a job, without which its id is left out; the
-/// line below has the id of the selected one.
+/// Columns for what there is to say of a job, without which its id is left out, and no
+/// other's; the line below has the id of the selected one.
 const LEAST_NOTE: usize = 16;
 
 /// How wide each is; 0 is not shown.
@@ -36,8 +36,10 @@ impl JobColumns {
         let (time, tries) = (if columns < 24 { 0 } else { 5 }, if columns < 48 { 0 } else { 5 });
         let used: usize = [job_type, time, tries].into_iter().filter(|w| *w > 0).map(|w| w + 2).sum();
         let left = columns.saturating_sub(used + 2);
-        let id = longest(&|row| width(&row.short_id)).clamp(2, 36);
-        let id = if left < id + 2 + LEAST_NOTE { 0 } else { id };
+        let most = left.saturating_sub(2 + LEAST_NOTE).min(36);
+        let id = longest(&|row| Some(width(&row.short_id)).filter(|width| *width <= most).unwrap_or(0));
+        // As wide as its heading, if there is one.
+        let id = if id == 0 { 0 } else { id.max(2) };
         let note = if id == 0 { left } else { left - id - 2 };
         Self { job_type, id, time, tries, note, bar: columns >= 70 }
     }
@@ -101,7 +103,7 @@ impl JobColumns {
         let mut spans =
             vec![Span::raw(if selected { "> " } else { "  " }), Span::styled(pad(&row.job_type, self.job_type), style)];
         if self.id > 0 {
-            spans.push(Span::styled(format!("  {}", pad(&row.short_id, self.id)), on_screen(DIM, colours)));
+            spans.push(Span::styled(format!("  {}", pad(self.id_of(row), self.id)), on_screen(DIM, colours)));
         }
         let time = ago(snapshot.at, row.since);
         for (width, text) in [(self.time, &time), (self.tries, &row.tries)].into_iter().filter(|cell| cell.0 > 0) {
@@ -114,6 +116,11 @@ impl JobColumns {
         spans.push(Span::styled(note(row, room), style));
         let line = Line::from(spans);
         if selected { line.patch_style(Modifier::REVERSED) } else { line }
+    }
+
+    /// Half of one would name no job.
+    fn id_of<'r>(&self, row: &'r Row) -> &'r str {
+        if width(&row.short_id) <= self.id { &row.short_id } else { "" }
     }
 
     fn progress(&self, percent: u8) -> String {

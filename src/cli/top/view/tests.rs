@@ -84,6 +84,21 @@ fn lines(model: &Model) -> Vec<String> {
     (0..buffer.area.height).map(line).collect()
 }
 
+/// Names by plain SQL may be long, and each the beginning of another.
+#[test]
+fn a_long_id_takes_the_id_of_no_other_job() {
+    for columns in [60, 80, 120] {
+        let mut model = model((columns, 24));
+        let mut snapshot = snapshot();
+        snapshot.failed[0].short_id = "customers-".repeat(6);
+        model.update(looked(snapshot));
+        let lines = lines(&model);
+        assert!(lines.iter().any(|line| line.contains("FAILED        ID  ")), "{columns}: {lines:?}");
+        assert!(lines.iter().any(|line| line.contains("01K00DDDDD") && line.contains("confl")), "{columns}: {lines:?}");
+        assert!(lines.iter().any(|line| !line.contains("cust") && line.contains("io: no")), "{columns}: {lines:?}");
+    }
+}
+
 #[test]
 fn everything_is_on_an_ordinary_terminal() {
     let expected = [

@@ -6,6 +6,7 @@ mod readme {
     mod backup;
     mod escapes;
     mod links;
+    mod newcomer;
     mod page;
     mod unit;
 }

@@ -10,6 +10,7 @@ use super::args::{EnqueueArgs, SingleArgs};
 use super::config::nearest;
 use super::locate::Place;
 use super::output::{DIM, GREEN, Output, RED, YELLOW, for_people};
+use super::parents::resolved;
 use super::progress::Progress;
 use super::{Answer, Outcome};
 
@@ -106,9 +107,13 @@ fn batch(file: &str, place: &Place, out: &mut Output) -> Outcome {
         jobs.push(NewJob::from_json(line).map_err(|e| in_line(*number, &e))?);
         progress.add(1);
     }
+    let queue = place.open()?;
+    let named = jobs.into_iter().zip(&lines);
+    let named = named.map(|(job, (number, _))| resolved(job, &queue).map_err(|e| in_line(*number, &e)));
+    let jobs = named.collect::<Result<Vec<_>>>()?;
     progress.next("jobs queued as one");
     let counted = jobs.into_iter().inspect(|_| progress.add(1));
-    let answers = place.open()?.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
+    let answers = queue.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
         Some((number, _)) => in_line(*number, &e),
         // A batch of one has no numbered items.
         None if lines.len() == 1 => in_line(lines[0].0, &e),

@@ -57,7 +57,7 @@ fn packages(text: &str, first: String) -> Vec<(String, String)> {
     let mut packages = Vec::new();
     for (language, body) in text.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')) {
         match language {
-            "toml" if body.contains("dependencies]") => dependencies = body.to_owned(),
+            "toml" if body.contains("dependencies]") => body.clone_into(&mut dependencies),
             "rust" => packages.push((dependencies.clone(), body.to_owned())),
             _ => assert!(!language.starts_with("rust"), "a program that is not looked at: {language}"),
         }

@@ -20,6 +20,7 @@ mod list;
 mod locate;
 mod man;
 mod output;
+mod parents;
 mod progress;
 mod prune;
 mod reclaim;

@@ -214,6 +214,12 @@ impl NewJob {
         self
     }
 
+    /// What it waits on, as it was named.
+    #[must_use]
+    pub fn parent(&self) -> Option<&str> {
+        self.waiting_on.as_deref()
+    }
+
     /// A name for everything that belongs to one cause.
     #[must_use]
     pub fn correlation_id(mut self, correlation_id: impl Into<String>) -> Self {

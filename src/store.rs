@@ -62,6 +62,9 @@ pub trait Store: Send + Sync {
     /// Takes decided jobs that nobody owns, to be applied.
     fn take_over(&self, owner: Owner, limit: u32) -> Result<Vec<ClaimedJob>>;
 
+    /// Makes decided jobs that nobody owns due, whatever their backoff. Returns how many had one.
+    fn hasten(&self) -> Result<usize>;
+
     /// Says that jobs are alive, with progress and checkpoints if there are any.
     fn heartbeat(&self, beats: Vec<Beat>) -> Result<Vec<Pulse>>;
 

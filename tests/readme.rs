@@ -9,6 +9,7 @@ mod readme {
     mod backup;
     mod escapes;
     mod links;
+    mod newcomer;
     mod page;
     mod unit;
 }

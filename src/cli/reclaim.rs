@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jobq::liveness::LeaseWatch;
 use jobq::store::{Reclaim, Reclaimed, Store as _};
+use serde::Serialize;
 
 use super::args::ReclaimArgs;
 use super::locate::Place;
@@ -27,9 +28,11 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
         let lapsed = watch.look(&queue.store().leases()?, lease, Instant::now());
         merge(&mut done, queue.store().reclaim(Reclaim { dead: Vec::new(), lapsed })?);
     }
+    // Whoever asks has seen to what was in the way; only workers wait before they try again.
+    queue.store().hasten()?;
     let applied = queue.roll_forward()?;
     if out.json {
-        out.json(&done)?;
+        out.json(&Done { taken_back: &done, applied })?;
         return Ok(Answer::Yes);
     }
     let touched = [&done.pending, &done.failed, &done.cancelled, &done.unowned];
@@ -52,6 +55,13 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
         ))?;
     }
     Ok(Answer::Yes)
+}
+
+#[derive(Serialize)]
+struct Done<'d> {
+    #[serde(flatten)]
+    taken_back: &'d Reclaimed,
+    applied: usize,
 }
 
 fn merge(into: &mut Reclaimed, more: Reclaimed) {

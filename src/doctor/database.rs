@@ -27,11 +27,15 @@ pub(super) fn look(health: &Health, places: &Places, deep: bool, tell: &mut dyn 
     tell(or_bad("database", readable(health, places)));
     let version = health.schema_version();
     let is_ours = matches!(version, Ok(Some(SCHEMA_VERSION)));
-    tell(or_bad("schema", version.map(|version| schema(version, places))));
+    let has_none = matches!(version, Ok(None));
+    tell(or_bad("schema", version.and_then(|version| schema(version, health, places))));
     let integrity = or_bad("integrity", integrity(health, deep));
     let is_whole = integrity.verdict == Verdict::Ok;
     tell(integrity);
-    tell(or_bad("pragmas", pragmas(health)));
+    // As long as all of it is the application's, so is the way it writes.
+    if !has_none {
+        tell(or_bad("pragmas", pragmas(health)));
+    }
     tell(log(places));
     tell(or_bad("write_lock", write_lock(health, places)));
     match (is_ours, is_whole) {
@@ -75,7 +79,7 @@ fn readable(health: &Health, places: &Places) -> Result<Check> {
         Check::warn(
             "database",
             format_args!("{shown} can be read, but not written: its filesystem is mounted read-only"),
-            "that is enough to look; to queue and run jobs it has to be mounted read-write",
+            "that is enough for this look; for any other copy it to where you may write, or mount it read-write",
         )
     } else {
         Check::bad(
@@ -91,10 +95,20 @@ fn is_on_read_only_filesystem(places: &Places) -> bool {
     rustix::fs::statvfs(&places.db).is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
-fn schema(version: Option<i64>, places: &Places) -> Check {
+fn schema(version: Option<i64>, health: &Health, places: &Places) -> Result<Check> {
     const NAME: &str = "schema";
-    match version {
-        Some(SCHEMA_VERSION) => Check::ok(NAME, format_args!("schema version {SCHEMA_VERSION}")),
+    Ok(match version {
+        Some(SCHEMA_VERSION) => {
+            let faults = health.schema_faults()?;
+            if faults.is_empty() {
+                return Ok(Check::ok(NAME, format_args!("schema version {SCHEMA_VERSION}")));
+            }
+            Check::bad(
+                NAME,
+                format_args!("{}: what jobq promises rests on it", faults.join(", ")),
+                "stop everybody who has the queue open and restore from a backup, or put it back as a new queue has it (`jobq init NEW && sqlite3 NEW/.jobq/jobq.db .schema`)",
+            )
+        }
         Some(older @ ..SCHEMA_VERSION) => Check::warn(
             NAME,
             format_args!("schema version {older}; this jobq knows {SCHEMA_VERSION}, so the jobs were not looked at"),
@@ -110,7 +124,7 @@ fn schema(version: Option<i64>, places: &Places) -> Check {
             "this is a database without jobq's tables",
             format_args!("`jobq --db {} init` adds them", places.db.display()),
         ),
-    }
+    })
 }
 
 fn integrity(health: &Health, deep: bool) -> Result<Check> {

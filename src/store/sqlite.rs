@@ -31,6 +31,7 @@ mod events;
 mod expected;
 mod fail;
 mod gates;
+mod hasten;
 mod health;
 mod heartbeat;
 mod lease;
@@ -137,7 +138,7 @@ impl SqliteStore {
         let path = std::path::absolute(&path)
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))?;
         let (conn, file) = OpenedFile::opening(&path, || connection::open(&path, Role::Writer, create, busy_timeout))?;
-        let at = |e: Error| e.context(format_args!("database {}", path.display()));
+        let at = |e: Error| connection::unopened(e, &path).context(format_args!("database {}", path.display()));
         prepare(&conn, &path, create, busy_timeout).map_err(at)?;
         let root = schema::root(&conn).map_err(at)?;
         let readers = Arc::new(Readers::new(path.clone(), file.clone(), busy_timeout));
@@ -241,7 +242,7 @@ fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool, patience: Dur
         None => {
             schema::refuse_foreign(conn)?;
             return Err(Error::new(
-                ErrorKind::Schema,
+                ErrorKind::NoDatabase,
                 format!("this is a database without jobq's tables; `jobq --db {} init` adds them", path.display()),
             ));
         }
@@ -281,6 +282,10 @@ impl Store for SqliteStore {
             let owner = owner.clone();
             self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit, &around))
         })
+    }
+
+    fn hasten(&self) -> Result<usize> {
+        self.writer.write("hasten", hasten::hasten)
     }
 
     fn heartbeat(&self, beats: Vec<Beat>) -> Result<Vec<Pulse>> {

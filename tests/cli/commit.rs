@@ -193,3 +193,50 @@ fn a_conflict_in_the_crash_window_is_shown_and_resolved_by_the_operator() {
         assert!(q.json(&["stats"])[0]["blocked"].as_array().unwrap().is_empty());
     }
 }
+
+#[test]
+fn what_was_accepted_and_kept_back_is_applied_as_soon_as_somebody_asks() {
+    let q = Scratch::new();
+    let queue = jobq::QueueOptions::at(q.db()).watched(|act, _| match act {
+        jobq::effects::Act::Create => Err(rustix::io::Errno::NOSPC.into()),
+        _ => Ok(()),
+    });
+    let queue = queue.open().unwrap();
+    let accepted = queue.commit(|draft| draft.write("a.txt", "a")).unwrap();
+    assert!(!accepted.applied);
+    drop(queue);
+    // Put off by a day: whoever does not ask for it waits as long.
+    q.sql().execute("UPDATE jobs SET run_at = run_at + 86400000, backoff_max = backoff_max + 86400000", []).unwrap();
+    q.enqueue(&["send_mail", "{}"]);
+    assert!(!q.path().join("a.txt").exists());
+    let answer = q.json(&["reclaim"]).remove(0);
+    assert_eq!(answer, json!({"pending": [], "failed": [], "cancelled": [], "unowned": [], "applied": 1}));
+    assert_eq!(std::fs::read_to_string(q.path().join("a.txt")).unwrap(), "a");
+    assert_eq!(q.json(&["show", &accepted.id])[0]["status"], "completed");
+    assert!(q.ok(&["reclaim"]).contains("nothing to take back"));
+}
+
+#[test]
+fn jobs_of_batches_wait_on_what_a_short_id_names() {
+    let q = Scratch::new();
+    let parent = q.enqueue(&["send_mail", "{}"]);
+    let short = &parent[..24];
+    let job = |waiting_on: &str, n: u8| json!({"type": "t", "payload": {"n": n}, "waiting_on": waiting_on});
+    let said = q.run_with_input(&["enqueue", "--batch", "-", "--json"], &job(short, 2).to_string());
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let id = json_lines(&said.stdout)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(q.json(&["show", &id])[0]["waiting_on"], parent);
+    // What comes with the job is not there yet.
+    let first = json!({"type": "t", "payload": {"n": 3}, "id": ID});
+    let said = q.run_with_input(&["enqueue", "--batch", "-"], &format!("{first}\n{}", job(ID, 4)));
+    assert_eq!(said.code, 0, "{}", said.stderr);
+
+    let by_option = |parent: &str| q.run(&["enqueue", "t", "{}", "--after", parent]);
+    for (parent, code) in [("01ARZX", 3), ("01", 2)] {
+        let expected = by_option(parent);
+        assert_eq!(expected.code, code, "{}", expected.stderr);
+        let message = expected.stderr.trim().trim_start_matches("error: ");
+        let said = q.run_with_input(&["enqueue", "--batch", "-"], &job(parent, 6).to_string());
+        assert!(said.code == code && said.stderr.contains(message), "{}", said.stderr);
+    }
+}

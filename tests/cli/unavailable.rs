@@ -26,7 +26,10 @@ fn a_database_without_our_tables_is_left_alone_until_init() {
     app.execute_batch("CREATE TABLE mine (x)").unwrap();
     drop(app);
     let before = std::fs::read(&path).unwrap();
-    assert!(q.refused(5, &["--db", "app.db", "list"]).contains("init"));
+    // As where there is no queue at all: a worker is not started again and again for it.
+    for args in [["--db", "app.db", "list"], ["--db", "app.db", "worker"]] {
+        assert!(q.refused(3, &args).contains("`jobq --db"), "{args:?}");
+    }
     assert_eq!(std::fs::read(&path).unwrap(), before);
     q.ok(&["--db", "app.db", "init"]);
     q.ok(&["--db", "app.db", "enqueue", "send_mail", "{}"]);
@@ -127,7 +130,10 @@ fn a_read_only_disk_refuses() {
     let db = disk.join(".jobq/jobq.db");
     let before = std::fs::read(&db).unwrap();
     assert!(Command::new("mount").args(["-o", "remount,ro"]).arg(&disk).status().unwrap().success());
-    q.refused(5, &["--db", db.to_str().unwrap(), "enqueue", "send_mail", "{}"]);
+    for args in [&["enqueue", "send_mail", "{}"][..], &["list"], &["stats"]] {
+        let said = q.refused(5, &[&["--db", db.to_str().unwrap()], args].concat());
+        assert!(said.contains("mounted read-only") && said.contains("copy the queue"), "{said}");
+    }
     assert_eq!(std::fs::read(&db).unwrap(), before);
 }
 

@@ -132,12 +132,65 @@ fn a_database_of_another_version_is_told_and_not_migrated() {
 }
 
 #[test]
+fn objects_of_the_schema_that_are_gone_or_altered_are_named() {
+    for (kind, name) in [
+        ("TRIGGER", "jobs_transition"),
+        ("INDEX", "jobs_ready"),
+        ("VIEW", "jobq_outstanding"),
+        ("TABLE", "retry_guards"),
+    ] {
+        let world = World::new();
+        world.sql().execute_batch(&format!("DROP {kind} {name}")).unwrap();
+        let missing = format!("{} {name} is missing", kind.to_lowercase());
+        world.examine().says("schema", Verdict::Bad, &[&missing, "backup", ".schema"]);
+    }
+    let world = World::new();
+    world
+        .sql()
+        .execute_batch(
+            "DROP TRIGGER jobs_delete; DROP TRIGGER jobs_fixed;
+             CREATE TRIGGER jobs_fixed BEFORE UPDATE OF seq ON jobs BEGIN SELECT 1; END;",
+        )
+        .unwrap();
+    let said = ["trigger jobs_delete is missing", "trigger jobs_fixed is not as jobq made it"];
+    world.examine().only("schema", Verdict::Bad, &said);
+}
+
+/// A letter that was changed on disk; SQLite itself has no objection.
+#[test]
+fn a_damaged_text_of_the_schema_is_found() {
+    let world = World::new();
+    let mut bytes = std::fs::read(world.db()).unwrap();
+    let sought = b"jobq: illegal transition";
+    let place = bytes.windows(sought.len()).position(|window| window == sought).unwrap();
+    bytes[place + 6] ^= 1;
+    std::fs::write(world.db(), bytes).unwrap();
+    world.examine_deeply().only("schema", Verdict::Bad, &["trigger jobs_transition is not as"]);
+}
+
+/// Layout and comments do not matter, and what the application has there is its own.
+#[test]
+fn a_schema_with_neighbours_and_another_layout_is_in_order() {
+    let world = World::new();
+    let conn = world.sql();
+    let text = "SELECT sql FROM sqlite_schema WHERE name = 'jobs_by_type'";
+    let index: String = conn.query_row(text, [], |row| row.get(0)).unwrap();
+    conn.execute_batch(&format!("DROP INDEX jobs_by_type; {} -- put back", index.replace(' ', "\n  "))).unwrap();
+    conn.execute_batch(
+        "CREATE TABLE mine (x); CREATE TRIGGER mine_too AFTER INSERT ON jobs BEGIN DELETE FROM mine; END",
+    )
+    .unwrap();
+    assert_eq!(world.examine().troubles(), [""; 0]);
+}
+
+#[test]
 fn a_database_without_our_tables_is_told() {
     let world = World::new();
     let db = world.root().join("app.db");
     rusqlite::Connection::open(&db).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
     let findings = super::world::Findings::of(&jobq::doctor::Doctor::at(&db));
     findings.says("schema", Verdict::Bad, &["init", "app.db"]);
+    assert!(!findings.has("pragmas"), "how the application writes is its own choice");
 }
 
 #[test]

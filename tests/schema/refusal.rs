@@ -61,7 +61,7 @@ fn a_database_of_someone_else_is_refused_and_no_byte_of_it_changes() {
     raw(&db).execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
     let before = files(&db);
     let refused = SqliteStore::open(options_for(&db, false)).err().expect("it has no tables of ours");
-    assert_eq!(refused.kind(), ErrorKind::Schema);
+    assert_eq!(refused.kind(), ErrorKind::NoDatabase);
     assert!(files(&db) == before);
 }
 
@@ -112,6 +112,7 @@ fn a_running_process_stops_writing_once_the_schema_has_moved_on() {
         ("admit", store.admit().map(drop)),
         ("claim", store.claim(claim_request(1)).map(drop)),
         ("take_over", store.take_over(owner("other"), 1).map(drop)),
+        ("hasten", store.hasten().map(drop)),
         ("heartbeat", store.heartbeat(vec![beat]).map(drop)),
         ("decide", store.decide(lease.clone(), Decision::default()).map(drop)),
         ("apply", store.apply(decided, Arc::new(NeverCalled)).map(drop)),

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use super::{input, read_input, unreadable, without_mark};
 use crate::cli::locate::Place;
 use crate::cli::output::Output;
+use crate::cli::parents::resolved;
 use crate::cli::progress::Progress;
 use crate::cli::{Answer, Outcome};
 
@@ -30,9 +31,13 @@ pub(super) fn run(file: &str, place: &Place, out: &mut Output) -> Outcome {
         jobs.push(job.map_err(|e| in_line(*number, &e))?);
         progress.add(1);
     }
+    let queue = place.open()?;
+    let named = jobs.into_iter().zip(&lines);
+    let named = named.map(|(job, (number, _))| resolved(job, &queue).map_err(|e| in_line(*number, &e)));
+    let jobs = named.collect::<Result<Vec<_>>>()?;
     progress.next("jobs queued as one");
     let counted = jobs.into_iter().inspect(|_| progress.add(1));
-    let answers = place.open()?.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
+    let answers = queue.enqueue_many(counted).map_err(|e| match e.item().and_then(|i| lines.get(i)) {
         Some((number, _)) => in_line(*number, &e),
         // A batch of one has no numbered items.
         None if lines.len() == 1 => in_line(lines[0].0, &e),

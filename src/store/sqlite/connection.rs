@@ -88,6 +88,26 @@ pub(super) fn open(path: &Path, role: Role, create: bool, busy_timeout: Duration
     Ok(conn)
 }
 
+/// SQLite makes two files beside a database that nobody has open, even to read. Where it cannot, it says no more than
+/// that it cannot open something.
+pub(super) fn unopened(error: Error, db: &Path) -> Error {
+    use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags, accessat, statvfs};
+    let folder = db.parent().unwrap_or(db);
+    let why = match error.kind() {
+        ErrorKind::Io | ErrorKind::ReadOnly
+            if statvfs(folder).is_ok_and(|is| is.f_flag.contains(StatVfsMountFlags::RDONLY)) =>
+        {
+            "its filesystem is mounted read-only; mount it read-write"
+        }
+        ErrorKind::Io | ErrorKind::ReadOnly if accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => {
+            "this user may not write to its folder; come as the queue's user"
+        }
+        _ => return error,
+    };
+    let text = format!("{why}, or copy the queue to where you may write, to look at it there ({})", error.message());
+    Error::new(ErrorKind::ReadOnly, text).with_source(error)
+}
+
 /// The settings durability rests on. Called once the file is known to be ours.
 pub(super) fn settle(conn: &Connection, patience: Duration) -> Result<()> {
     enter_wal(conn, patience)?;

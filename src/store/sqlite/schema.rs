@@ -1,6 +1,8 @@
 //! The schema's version: creating, migrating, refusing.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::connection::sql_error;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +24,31 @@ const MIGRATIONS: &[Migration] = &[
     Migration { from: 2, sql: include_str!("../../../migrations/0003_effects_by_path.sql") },
     Migration { from: 3, sql: include_str!("../../../migrations/0004_type_pauses.sql") },
 ];
+
+/// What a database is made of, `type name`, each with its text without comments and white space.
+pub(super) fn objects(conn: &Connection) -> Result<BTreeMap<String, String>> {
+    // What SQLite makes by itself has no text, or a name of its own.
+    let named = r"SELECT type || ' ' || name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\_%' ESCAPE '\'";
+    let mut statement = conn.prepare(named).map_err(sql_error)?;
+    // A damaged text need not be one.
+    let lossy = |row: &Row<'_>, column: usize| -> rusqlite::Result<String> {
+        Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?).into_owned())
+    };
+    let read = statement.query_map([], |row| Ok((lossy(row, 0)?, bare(&lossy(row, 1)?)))).map_err(sql_error)?;
+    read.collect::<rusqlite::Result<_>>().map_err(sql_error)
+}
+
+/// The same of a database that has nothing but jobq's.
+pub(super) fn own_objects() -> Result<BTreeMap<String, String>> {
+    let conn = Connection::open_in_memory().map_err(sql_error)?;
+    conn.execute_batch(SCHEMA).map_err(sql_error)?;
+    objects(&conn)
+}
+
+/// Migrated databases have other comments and another layout than new ones.
+fn bare(sql: &str) -> String {
+    sql.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_whitespace()).collect()
+}
 
 /// The version of the database, or `None` when jobq's tables are not there.
 pub(super) fn version(conn: &Connection) -> Result<Option<i64>> {

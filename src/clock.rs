@@ -26,6 +26,11 @@ pub type Millis = i64;
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Millis;
+
+    /// A job is asked for at this time. For clocks of tests that stand still while the one
+    /// that the time comes from goes on.
+    #[doc(hidden)]
+    fn told_of(&self, _time: Millis) {}
 }
 
 /// The system's clock.

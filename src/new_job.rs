@@ -95,11 +95,35 @@ impl<P: Payload> From<P> for NewJob {
 }
 
 impl NewJob {
-    /// A job with a typed payload. An invalid payload is reported by enqueue.
+    /// A job with a typed payload. An invalid payload is reported by enqueue; so is one
+    /// that cannot be read back, such as an `f64` that is not a number: JSON has none, and
+    /// `null` is written.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = jobq::Queue::init(folder.path())?;
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Measured {
+    ///     metres: f64,
+    /// }
+    /// impl jobq::Payload for Measured {
+    ///     const TYPE: &'static str = "measured";
+    ///     type Output = ();
+    /// }
+    /// assert!(queue.enqueue(Measured { metres: 1.5 }).is_ok());
+    /// assert!(queue.enqueue(Measured { metres: f64::NAN }).unwrap_err().is_invalid());
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
     pub fn of<P: Payload>(payload: &P) -> Self {
         let content = Checked::of(payload).and_then(|checked| {
             let text = serde_json::to_string(payload).map_err(|e| Error::invalid("payload", e))?;
             json::check_object(&text)?;
+            // Numbers that JSON has not become this. Others are not read back: it would cost each job something.
+            if text.contains("null") {
+                json::parse::<P>(&text).map_err(|e| {
+                    Error::invalid("payload", format_args!("could not be read back, so the job could not run: {e}"))
+                })?;
+            }
             Ok(Content::Typed { text, checked, defaults: P::defaults() })
         });
         Self::with_content(P::TYPE.to_owned(), content)
@@ -277,6 +301,14 @@ impl NewJob {
     /// The job it waits for, and its own id, as they were given.
     pub(crate) fn links(&self) -> (Option<&str>, Option<&str>) {
         (self.waiting_on.as_deref(), self.id.as_deref())
+    }
+
+    /// When it is to run, if that is not to be reckoned from now.
+    pub(crate) fn time(&self) -> Option<Millis> {
+        match self.run {
+            Run::At(time) => Some(time),
+            Run::Now | Run::After(_) => None,
+        }
     }
 
     /// Everything that can be checked without the database, done here, so that

@@ -222,6 +222,7 @@ impl Queue {
     }
 
     pub(crate) fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
+        job.time().into_iter().for_each(|time| self.clock.told_of(time));
         job.prepare(&self.types, self.clock.now(), || self.new_id())
     }
 

@@ -44,9 +44,11 @@ mod at_work;
 mod clocks;
 mod endless;
 mod enqueued;
+mod lookout;
 mod patience;
 #[cfg(feature = "tokio")]
 mod probe;
+mod queue_clock;
 mod run;
 mod turns;
 mod watch;
@@ -56,14 +58,15 @@ mod within;
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
+use self::queue_clock::QueueClock;
 pub use self::run::Ran;
 #[cfg(feature = "tokio")]
 pub(crate) use self::{at_work::asleep, at_work::at_work, watched_future::watched};
-use crate::clock::{Clock as _, ManualClock, Millis, SystemClock};
+use crate::clock::{Clock as _, Millis, SystemClock};
 use crate::handler::Registry;
 use crate::queue::{Queue, QueueOptions};
 use crate::store::{Limits, Store as _};
@@ -87,7 +90,7 @@ pub struct TestQueue {
     // Before its folder: it has files open there.
     queue: Arc<Queue>,
     registry: Registry,
-    clock: Arc<ManualClock>,
+    clock: Arc<QueueClock>,
     /// How many of them `run_all` follows.
     generations: usize,
     turns: turns::Turns,
@@ -97,8 +100,9 @@ pub struct TestQueue {
 }
 
 impl TestQueue {
-    /// An empty queue whose clock stands at the present. Jobs of types without a
-    /// handler can be queued and stay where they are.
+    /// An empty queue whose clock stands still at the present; the application's own
+    /// `SystemTime::now()` goes on. Jobs of types without a handler can be queued and
+    /// stay where they are.
     ///
     /// ```
     /// # use jobq::{NewJob, Registry, testing::TestQueue};
@@ -114,7 +118,7 @@ impl TestQueue {
     #[track_caller]
     pub fn new(registry: Registry) -> Self {
         let folder = expect("a temporary folder for the queue", tempfile::tempdir());
-        let clock = Arc::new(ManualClock::at(SystemClock.now()));
+        let clock = Arc::new(QueueClock::at(SystemClock.now()));
         let options = QueueOptions::in_folder(folder.path()).create(true).types(registry.types());
         let queue = expect("a queue in a temporary folder", options.clock(Arc::clone(&clock) as _).open());
         Self {
@@ -132,7 +136,8 @@ impl TestQueue {
     /// The same queue, for jobs that queue others, which queue others, and so on, more
     /// than 1,000 times over: [`run_all`](TestQueue::run_all) takes that for a loop
     /// unless it is told how many generations there may be. How many jobs one of
-    /// them queues does not matter, up to 100 times as many attempts in all.
+    /// them queues does not matter, up to 100 times as many attempts in all. Attempts
+    /// of one job at one time may be 1,000 whatever is said here, or as many if that is more.
     ///
     /// ```
     /// # use jobq::{Registry, testing::TestQueue};
@@ -171,6 +176,11 @@ impl TestQueue {
     /// The time of the queue, which passes only when a test says so. What takes
     /// real time (a handler, its timeout) is not measured by it.
     ///
+    /// A time that an application takes from the system's clock is later than this by what
+    /// the test has taken so far. The queue's clock catches up with it, so that a job with
+    /// `run_at(SystemTime::now())` is due at once, and one for a day later after
+    /// [`advance`](TestQueue::advance) by a day.
+    ///
     /// ```
     /// # use jobq::{Registry, handlers::CreateFile, testing::TestQueue};
     /// let queue = TestQueue::new(Registry::builtin());
@@ -183,9 +193,30 @@ impl TestQueue {
         self.clock.now()
     }
 
-    /// Lets time pass: jobs with a delay and jobs that wait for their next attempt
-    /// fall due, pauses of types end. They run with the next
-    /// [`run_all`](TestQueue::run_all).
+    /// The same, to reckon from: for code that is told the time, or for a
+    /// [`run_at`](crate::NewJob::run_at) after the clock was moved, of which
+    /// `SystemTime::now()` knows nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use jobq::{NewJob, Registry, handlers::CreateFile, testing::TestQueue};
+    /// let (queue, hour) = (TestQueue::new(Registry::builtin()), Duration::from_secs(3600));
+    /// queue.advance(24 * hour);
+    /// queue.enqueue(NewJob::of(&CreateFile::text("a.txt", "a")).run_at(queue.system_time() + hour))?;
+    /// assert_eq!(queue.run_all().completed, 0);
+    /// queue.advance(hour);
+    /// assert_eq!(queue.run_all().completed, 1);
+    /// # Ok::<(), jobq::Error>(())
+    /// ```
+    #[must_use]
+    pub fn system_time(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now()).unwrap_or(0))
+    }
+
+    /// Lets time pass: jobs with a delay or a time and jobs that wait for their next
+    /// attempt fall due, pauses of types end. They run with the next
+    /// [`run_all`](TestQueue::run_all). The system's clock stays where it is, and what
+    /// the application reads there: see [`system_time`](TestQueue::system_time).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -226,9 +257,9 @@ impl TestQueue {
     pub fn advance_to_next(&self) -> Option<Duration> {
         let outlook = self.queue.store().outlook(&self.registry.names(), &Limits::new());
         let next = expect("the queue to be read", outlook).next_at?;
-        let wait = Duration::from_millis(u64::try_from(next - self.now()).unwrap_or(0));
-        self.advance(wait);
-        Some(wait)
+        let before = self.now();
+        self.clock.advance(next.saturating_sub(before).max(0));
+        Some(Duration::from_millis(u64::try_from(self.now().saturating_sub(before)).unwrap_or(0)))
     }
 }
 

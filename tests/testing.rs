@@ -3,6 +3,8 @@
 #[cfg(feature = "tokio")]
 #[path = "testing/async_tests.rs"]
 mod async_tests;
+#[path = "testing/clock.rs"]
+mod clock;
 #[path = "testing/endless.rs"]
 mod endless;
 #[path = "testing/hooks.rs"]

@@ -56,7 +56,9 @@ impl<R> Outcome<R> {
         self
     }
 
-    /// A job that is queued in the transaction that completes this one.
+    /// A job that is queued in the transaction that completes this one. As when jobs are
+    /// enqueued, two with the same key are one, and without a key of their own that is two of
+    /// a type with the same payload: [`NewJob::no_key`] makes both run.
     #[must_use]
     pub fn follow_up(mut self, job: impl Into<NewJob>) -> Self {
         self.follow_ups.push(job.into());

@@ -8,14 +8,16 @@ use crate::queue::Queue;
 use crate::store::Filter;
 use crate::worker::AttemptReport;
 
-/// Generations of jobs, each queued by the one before, that are followed.
+/// Generations of jobs, each queued while the one before ran, that are followed.
 pub(super) const GENERATIONS: usize = 1_000;
+/// Of one job at one time of the queue's clock. Whoever wants few generations has not said that nothing may be repeated.
+const ATTEMPTS: usize = 1_000;
 /// Jobs that become more with every generation get nowhere near so many of those.
 const ATTEMPTS_PER_GENERATION: usize = 100;
 
 /// Looks on while jobs run one by one. So what is new when the next one begins was queued
-/// by the one before, by its handler, its outcome or its hook, and is a generation younger. A
-/// thousand jobs that one has queued are one generation.
+/// while the one before ran: by its handler, its outcome or its hook, unless the test has a thread
+/// that does. It is a generation younger. A thousand jobs that one has queued are one generation.
 pub(super) struct Ancestry {
     queue: Arc<Queue>,
     most: usize,
@@ -34,7 +36,7 @@ impl Ancestry {
         Ok(Self { queue, most, attempts: 0, times: HashMap::new(), generations, last: (String::new(), 0) })
     }
 
-    /// An attempt begins: whatever is new was queued by the one before.
+    /// An attempt begins: whatever is new was queued during the one before.
     pub(super) fn begins(&mut self, job_id: &str) -> Result<()> {
         let (seq, newest) = (self.queue.get(job_id)?.seq, newest(&self.queue)?);
         if self.generations.last().is_none_or(|(to, _)| *to < newest) {
@@ -57,17 +59,17 @@ impl Ancestry {
         self.attempts += usize::from(generation > 0);
         let times = self.times.entry(job_id.clone()).or_default();
         *times += 1;
-        let (times, most) = (*times, self.most);
+        let (times, most, often) = (*times, self.most, self.most.max(ATTEMPTS));
         let advice = "if that is meant, allow more with `TestQueue::generations`";
         if generation > most {
             return Ok(Some(format!(
-                "`{job_type}` {job_id} came after {most} generations of jobs, each queued by the one before; see what \
-                 `{job_type}` queues, or {advice}"
+                "`{job_type}` {job_id} came after {most} generations of jobs, each queued while the one before ran; see \
+                 what queues `{job_type}`, or {advice}"
             )));
         }
-        if times > most {
+        if times > often {
             return Ok(Some(format!(
-                "`{job_type}` {job_id} has run {most} times and once more at the same time of the queue's clock; see why it \
+                "`{job_type}` {job_id} has run {often} times and once more at the same time of the queue's clock; see why it \
                  is due again at once, or {advice}"
             )));
         }

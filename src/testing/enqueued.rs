@@ -168,9 +168,16 @@ impl TestQueue {
         if job.status != Status::Pending {
             return state;
         }
-        if self.registry.get(&job.job_type).is_none() {
-            state.push_str(", no handler is registered for it");
-            return state;
+        match self.registry.get(&job.job_type) {
+            None => {
+                state.push_str(", no handler is registered for it");
+                return state;
+            }
+            Some(handler) if handler.runs_programs() => {
+                state.push_str(", its type runs programs, which `run_all` does not");
+                return state;
+            }
+            Some(_) => {}
         }
         let now = self.now();
         if let Some(at) = job.run_at.filter(|at| *at > now) {

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 #[cfg(feature = "tokio")]
-use std::sync::Weak;
+use std::{
+    panic::Location,
+    pin::Pin,
+    sync::Weak,
+    task::{Context, Poll, ready},
+};
 
 #[cfg(feature = "tokio")]
 use tokio::runtime::Handle;
@@ -13,6 +18,7 @@ use super::at_work::{AtWork, asleep};
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
 use super::endless::Ancestry;
+use super::lookout::Lookout;
 use super::turns::Turn;
 use super::watch::Watch;
 use super::within::{self, Watched};
@@ -55,12 +61,13 @@ impl TestQueue {
     /// The work is a real [`Worker`]'s, with a thread of its own in this process:
     /// payloads are checked, file effects decided and applied, hooks called. A
     /// handler that panics has failed its attempt; [`Ran::attempts`] has the words.
-    /// Jobs of types that run programs stay where they are: those need a
+    /// A hook has no timeout, and is waited for like a handler. Jobs of types that run programs stay where they are: those need a
     /// [`Supervisor`](crate::Supervisor).
     ///
     /// In an async test, `run_all_async` does the same and lets the runtime go on. Of
-    /// runs at the same time one works after the other. If a job keeps the next run
-    /// waiting for ten seconds, that is said on stderr: it may wait for that very run.
+    /// runs at the same time one works after the other. What may never end is said on
+    /// stderr after ten seconds: a hook that does not return, a job that keeps the next run
+    /// waiting, a handler that blocks while tokio's clock is paused.
     ///
     /// ```
     /// # use jobq::{NewJob, Registry, handlers::CreateFile, testing::TestQueue};
@@ -73,7 +80,7 @@ impl TestQueue {
     /// ```
     ///
     /// # Panics
-    /// If the queue cannot be used, if an async handler waits for a runtime that runs
+    /// If the queue cannot be used for ten seconds, as when a transaction of the test is open, if an async handler waits for a runtime that runs
     /// nothing for ten seconds (its only thread is the one that waits here), if the jobs never end because each
     /// queues another (see [`generations`](TestQueue::generations)), or if a handler or a hook calls this for
     /// the queue that it is run by: what it queues is run anyway.
@@ -107,7 +114,13 @@ impl TestQueue {
     /// # Panics
     /// As `run_all`.
     #[cfg(feature = "tokio")]
-    pub async fn run_all_async(&self) -> Ran {
+    #[track_caller]
+    pub fn run_all_async(&self) -> impl Future<Output = Ran> + Send + use<'_> {
+        RunAll { run: Box::pin(self.run_beside()), asked_at: Location::caller() }
+    }
+
+    #[cfg(feature = "tokio")]
+    async fn run_beside(&self) -> Result<Ran, String> {
         let (shutdown, run) = (Shutdown::new(), self.run());
         let (at_work, rest) = (self.clocks.hold(), AtWork::here());
         let _stop =
@@ -122,12 +135,8 @@ impl TestQueue {
         };
         // A thread of its own: the test may have all others of its runtime busy.
         let thread = std::thread::Builder::new().name("jobq-run-all".to_owned());
-        drop(super::expect("a thread for the worker", thread.spawn(work)));
-        match ended.await {
-            Ok(Ok(ran)) => ran,
-            Ok(Err(why)) => panic!("{why}"),
-            Err(error) => panic!("a test needs the worker to work; it panicked: {error}"),
-        }
+        drop(thread.spawn(work).map_err(|error| format!("a test needs a thread for the worker: {error}"))?);
+        ended.await.map_err(|error| format!("a test needs the worker to work; it panicked: {error}"))?
     }
 
     #[cfg(feature = "tokio")]
@@ -159,6 +168,28 @@ impl TestQueue {
             #[cfg(feature = "tokio")]
             blocked: None,
         })
+    }
+}
+
+/// A run that is awaited. Not an async block: the place of a panic would be in here, and not where that is.
+#[cfg(feature = "tokio")]
+struct RunAll<'q> {
+    run: Pin<Box<dyn Future<Output = Result<Ran, String>> + Send + 'q>>,
+    asked_at: &'static Location<'static>,
+}
+
+#[cfg(feature = "tokio")]
+impl Future for RunAll<'_> {
+    type Output = Ran;
+
+    // Called by the `.await` of the test, or by what is around it, such as a timeout.
+    #[track_caller]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ran> {
+        match ready!(self.run.as_mut().poll(cx)) {
+            Ok(ran) => Poll::Ready(ran),
+            Err(why) if Location::caller().file() == self.asked_at.file() => panic!("{why}"),
+            Err(why) => panic!("{why} (in the run of {})", self.asked_at),
+        }
     }
 }
 
@@ -217,6 +248,7 @@ impl Run {
             let watch = watch.clone();
             move |event: &WorkerEvent| watch.hear(event)
         });
+        let _lookout = Lookout::of(watch.clone());
         let summary = worker.run(shutdown).map_err(needs("the worker to work"))?;
         let WorkerSummary { completed, failed, rescheduled, others } = summary;
         Ok(Ran { completed, failed, rescheduled, others, attempts: watch.outcome()? })

@@ -1,6 +1,7 @@
 //! What a test hears of a run, and the way to end it before its time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 #[cfg(feature = "tokio")]
 use tokio::runtime::Handle;
@@ -8,7 +9,7 @@ use tokio::runtime::Handle;
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
 use super::endless::Ancestry;
-#[cfg(feature = "tokio")]
+use super::lookout::{AtIt, Overdue, Part};
 use super::patience::say;
 #[cfg(feature = "tokio")]
 use super::probe::{Probe, Stuck};
@@ -22,6 +23,7 @@ use crate::worker::{AttemptReport, Shutdown, WorkerEvent};
 struct Heard {
     ancestry: Ancestry,
     attempts: Vec<AttemptReport>,
+    at_it: AtIt,
     #[cfg(feature = "tokio")]
     probe: Option<Probe>,
     /// Why it was stopped.
@@ -29,8 +31,8 @@ struct Heard {
 }
 
 impl Heard {
-    /// Says so if it makes no sense to go on.
-    fn hear(&mut self, event: &WorkerEvent) -> Option<String> {
+    /// Something may have to be told, or it makes no sense to go on.
+    fn hear(&mut self, event: &WorkerEvent) -> Option<Overdue> {
         // What cannot be read now is no reason to stop.
         match event {
             WorkerEvent::AttemptStarted { job_id, .. } => {
@@ -41,7 +43,12 @@ impl Heard {
                 #[cfg(feature = "tokio")]
                 drop(self.probe.take());
                 self.attempts.push(report.clone());
-                self.ancestry.ended(report).unwrap_or_default()
+                self.ancestry.ended(report).unwrap_or_default().map(Overdue::GiveUp)
+            }
+            WorkerEvent::Trouble { error, .. } => self.at_it.trouble(error, Instant::now()),
+            WorkerEvent::TroubleOver => {
+                self.at_it.trouble_is_over();
+                None
             }
             _ => None,
         }
@@ -67,6 +74,7 @@ impl Watch {
         let heard = Heard {
             ancestry,
             attempts: Vec::new(),
+            at_it: AtIt::default(),
             #[cfg(feature = "tokio")]
             probe: None,
             hopeless: None,
@@ -93,9 +101,28 @@ impl Watch {
     }
 
     pub(super) fn hear(&self, event: &WorkerEvent) {
-        let why = self.heard().hear(event);
-        if let Some(why) = why {
-            self.give_up(why);
+        let found = self.heard().hear(event);
+        self.act_on(found);
+    }
+
+    pub(super) fn begins(&self, job: &Arc<String>, part: Part) {
+        self.heard().at_it.begins(job, part, Instant::now());
+    }
+
+    pub(super) fn ends(&self, job: &Arc<String>) {
+        self.heard().at_it.ends(job);
+    }
+
+    pub(super) fn look(&self, now: Instant, clock_stands: bool) {
+        let found = self.heard().at_it.look(now, clock_stands);
+        self.act_on(found);
+    }
+
+    fn act_on(&self, found: Option<Overdue>) {
+        match found {
+            Some(Overdue::Say(what)) => say(&what),
+            Some(Overdue::GiveUp(why)) => self.give_up(why),
+            None => {}
         }
     }
 

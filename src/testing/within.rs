@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::lookout::Part;
 use super::watch::Watch;
 use crate::handler::{AnyHandler, Context, Ended, HandlerError, Prepared};
 use crate::job::Job;
@@ -45,9 +46,10 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    fn enter(&self, job: &Job) -> Entered {
+    fn enter(&self, job: &Job, part: Part) -> Entered {
         let job = Arc::new(format!("`{}` {}", job.job_type, job.id));
         self.run.current.set(&job);
+        self.run.begins(&job, part);
         HERE.set(Some(Within { run: self.run.clone(), job }));
         Entered
     }
@@ -58,13 +60,15 @@ struct Entered;
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        HERE.set(None);
+        if let Some(Within { run, job }) = HERE.take() {
+            run.ends(&job);
+        }
     }
 }
 
 impl AnyHandler for Watched {
     fn run(&self, ctx: &Context, job: &Job) -> Result<Prepared, HandlerError> {
-        let _within = self.enter(job);
+        let _within = self.enter(job, Part::Handler);
         self.handler.run(ctx, job)
     }
 
@@ -73,12 +77,12 @@ impl AnyHandler for Watched {
     }
 
     fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
-        let _within = self.enter(ended.job);
+        let _within = self.enter(ended.job, Part::Hook);
         self.handler.on_success(ended)
     }
 
     fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
-        let _within = self.enter(ended.job);
+        let _within = self.enter(ended.job, Part::Hook);
         self.handler.on_failure(ended)
     }
 }

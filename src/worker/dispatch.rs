@@ -13,7 +13,7 @@ use super::pace::STALE;
 use super::pool::{Claim, Load};
 use super::report::{WorkerEvent, WorkerSummary};
 use super::shutdown::Shutdown;
-use super::stop::{HOOKS, Stopping, cuts_off};
+use super::stop::{Stopping, cuts_off};
 use super::trouble::Trouble;
 use super::upkeep::Upkeep;
 use super::wake::Watch;
@@ -93,7 +93,7 @@ impl Dispatcher {
         for _ in 0..self.options.concurrency {
             self.start_thread()?;
         }
-        let (send, receive) = hooks::line(self.shared.one_by_one.then_some(HOOKS));
+        let (send, receive) = hooks::line(self.shared.one_by_one.then(|| self.shutdown.clone()));
         let called = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&called);
         let hooks = spawn("jobq-hooks", move || hooks::run(&receive, &count))?;

@@ -5,10 +5,11 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use super::shutdown::Shutdown;
 use super::span;
 use crate::handler::{AnyHandler, Ended};
 use crate::job::Job;
@@ -18,15 +19,15 @@ use crate::store::Failure;
 /// worker's memory with it, and must not stop the worker either: what is beyond
 /// this is not told.
 const MOST_WAITING: usize = 64 << 20;
+/// How often whoever waits for the end of a hook looks whether it still should.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Where calls are put.
 #[derive(Clone)]
 pub(super) struct Hooks {
     calls: Sender<Told>,
     waiting: Arc<AtomicUsize>,
-    patience: Option<Duration>,
-    /// One has taken longer than that.
-    hangs: Arc<AtomicBool>,
+    waits: Option<Shutdown>,
 }
 
 /// A call, and somebody who notices when it is dropped: then it was made.
@@ -38,11 +39,11 @@ pub(super) struct Calls {
     waiting: Arc<AtomicUsize>,
 }
 
-/// `patience`: nobody is to get ahead of a hook, so whoever tells waits for its end, unless it takes longer than this.
-pub(super) fn line(patience: Option<Duration>) -> (Hooks, Calls) {
+/// `waits`: nobody is to get ahead of a hook, so whoever tells waits for its end, unless the worker is told to go at once.
+pub(super) fn line(waits: Option<Shutdown>) -> (Hooks, Calls) {
     let (send, receive) = mpsc::channel();
     let waiting: Arc<AtomicUsize> = Arc::default();
-    let hooks = Hooks { calls: send, waiting: Arc::clone(&waiting), patience, hangs: Arc::default() };
+    let hooks = Hooks { calls: send, waiting: Arc::clone(&waiting), waits };
     (hooks, Calls { calls: receive, waiting })
 }
 
@@ -54,18 +55,14 @@ impl Hooks {
             tracing::warn!(job_id = call.job.id, "hooks are too slow; the one of this job is not called");
             return;
         }
-        let Some(patience) = self.patience.filter(|_| !self.hangs.load(Ordering::Acquire)) else {
+        let Some(shutdown) = &self.waits else {
             // The other side goes last.
             let _ = self.calls.send((call, None));
             return;
         };
         let (end, ended) = mpsc::channel();
-        let job = Arc::clone(&call.job);
         let _ = self.calls.send((call, Some(end)));
-        if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!(job_id = job.id, "a hook does not return; hooks are not waited for any more");
-            self.hangs.store(true, Ordering::Release);
-        }
+        while shutdown.requests() < 2 && ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {}
     }
 }
 
@@ -130,15 +127,23 @@ mod tests {
 
     /// Nobody takes the calls here, as if the first of them hung.
     #[test]
-    fn a_hook_that_hangs_is_not_waited_for_for_ever_and_the_next_not_at_all() {
+    fn a_hook_that_hangs_is_not_waited_for_by_a_worker_that_is_told_to_go_at_once() {
         let (handler, job) = ended();
         let call = || Call { handler: Arc::clone(&handler), job: Arc::clone(&job), result: None, failure: None };
-        let (hooks, calls) = line(Some(Duration::from_millis(1)));
-        hooks.tell(call());
-        assert!(hooks.hangs.load(Ordering::Acquire));
-        let patient = Hooks { patience: Some(Duration::MAX), ..hooks };
-        patient.tell(call());
-        assert_eq!(calls.calls.try_iter().count(), 2, "both are called when their turn comes");
+        let shutdown = Shutdown::new();
+        let (hooks, calls) = line(Some(shutdown.clone()));
+        let first = call();
+        let telling = std::thread::spawn(move || {
+            hooks.tell(first);
+            hooks
+        });
+        let (_, end) = calls.calls.recv().unwrap();
+        shutdown.request();
+        assert!(!telling.is_finished(), "it is waited for");
+        shutdown.request();
+        telling.join().unwrap().tell(call());
+        assert_eq!(calls.calls.try_iter().count(), 1, "it is called when its turn comes");
+        drop(end);
     }
 
     #[test]

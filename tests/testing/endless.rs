@@ -82,6 +82,23 @@ fn jobs_that_become_ever_more_are_told_of() {
 
 #[test]
 fn a_job_that_comes_back_for_ever_is_told_of() {
-    let told = message(&queue(&Spread::Back {}).generations(30));
-    assert!(told.contains("30 times"), "{told}");
+    let told = message(&queue(&Spread::Back {}));
+    assert!(told.contains("1000 times"), "{told}");
+}
+
+/// It says nothing of how often one job may be tried.
+#[test]
+fn few_generations_are_not_few_attempts() {
+    let again = |times: u32| {
+        let queue = TestQueue::new(Registry::new().with(Spreader));
+        queue.enqueue(job(&Spread::Back {}).max_attempts(times)).unwrap();
+        queue
+    };
+    for most in [0, 1] {
+        assert_eq!(queue(&Spread::Out(0)).generations(most).run_all().completed, 1);
+        let ran = again(3).generations(most).run_all();
+        assert_eq!((ran.rescheduled, ran.failed), (2, 1));
+    }
+    assert!(message(&queue(&Spread::Out(1)).generations(0)).contains("after 0 generations"));
+    assert_eq!(again(1_100).generations(1_100).run_all().failed, 1, "a larger bound is one for both");
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use jobq::handlers::{CreateFile, DeleteFile};
+use jobq::handlers::{ClaudeExtraction, CreateFile, DeleteFile};
 use jobq::testing::TestQueue;
 use jobq::{NewJob, Registry};
 
@@ -84,6 +84,15 @@ fn a_job_that_nobody_here_can_run_is_told_of() {
     assert!(told.ends_with("\n  say [pending, no handler is registered for it] {\"word\":\"hello\"}"), "{told}");
 }
 
+#[test]
+fn a_job_of_a_type_that_runs_programs_is_told_of() {
+    let queue = TestQueue::new(Registry::builtin());
+    queue.enqueue(ClaudeExtraction::new("r", "p", "x/a.json")).unwrap();
+    assert_eq!(queue.run_all().attempts.len(), 0);
+    let told = message(|| drop(queue.assert_enqueued(&say("hello", &[]))));
+    assert!(told.contains("claude_extraction [pending, its type runs programs, which `run_all` does not] {"), "{told}");
+}
+
 /// Where a thread has panicked. Other tests panic meanwhile.
 static WHERE: Mutex<Vec<(ThreadId, String)>> = Mutex::new(Vec::new());
 
@@ -114,4 +123,32 @@ fn the_place_that_is_told_is_the_test_s() {
     assert!(place(|| drop(queue.assert_enqueued_where(|_: &Say| true))).starts_with(here));
     assert!(place(|| queue.refute_enqueued::<Say>()).starts_with(here));
     assert!(place(|| queue.refute_enqueued::<DeleteFile>()).starts_with(here));
+}
+
+#[test]
+fn the_place_of_a_run_that_fails_is_the_test_s() {
+    let endless = || {
+        let World { queue, .. } = world();
+        queue.enqueue(say("a", &[Then::Queue { word: "b".to_owned(), priority: 0 }])).unwrap();
+        queue.generations(0)
+    };
+    let queue = endless();
+    let line = line!() + 1;
+    let told = place(|| drop(queue.run_all()));
+    assert!(told.starts_with(&format!("{}:{line}:", file!())), "{told}");
+    #[cfg(feature = "tokio")]
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let queue = endless();
+        let line = line!() + 1;
+        let told = place(|| drop(runtime.block_on(async { queue.run_all_async().await })));
+        assert!(told.starts_with(&format!("{}:{line}:", file!())), "{told}");
+
+        // What is between the test and the run is what panics, so the place is told beside.
+        let (queue, hour) = (endless(), Duration::from_secs(3600));
+        let line = line!() + 1;
+        let within = || drop(runtime.block_on(async { tokio::time::timeout(hour, queue.run_all_async()).await }));
+        let told = message(within);
+        assert!(told.contains(&format!("(in the run of {}:{line}:", file!())), "{told}");
+    }
 }

@@ -4,7 +4,7 @@ use super::tx::Tx;
 use crate::error::Result;
 
 /// As if each had just been taken back from its owner. Should it be put off once more, its backoff goes on where it was.
-pub(super) const HASTEN: &str = "UPDATE OR FAIL jobs INDEXED BY jobs_unowned SET run_at = NULL
+const HASTEN: &str = "UPDATE OR FAIL jobs INDEXED BY jobs_unowned SET run_at = NULL
       WHERE status = 'claimed' AND locked_by IS NULL AND run_at IS NOT NULL";
 
 pub(super) fn hasten(tx: &Tx<'_>) -> Result<usize> {

@@ -1,9 +1,7 @@
 //! The statements whose plans must not depend on what lies in the tables or on
 //! statistics. A test asks SQLite to explain each of them.
 
-use super::{
-    apply, claim, complete, completed, costs, gates, hasten, limits, pauses, prune, query, recent, reclaim, stats,
-};
+use super::{apply, claim, complete, completed, costs, gates, limits, pauses, prune, query, recent, reclaim, stats};
 use crate::state::Status;
 use crate::store::Filter;
 
@@ -21,7 +19,6 @@ pub fn hot_statements() -> Vec<(&'static str, String)> {
         ("paused types", pauses::ALL.to_owned()),
         ("running of a type", limits::RUNNING.to_owned()),
         ("take over", claim::take_over_sql()),
-        ("hasten", hasten::HASTEN.to_owned()),
         ("apply", apply::PLANNED.to_owned()),
         ("reclaim", reclaim::OWNED_BY.to_owned()),
         ("promote due", gates::PROMOTE_DUE.to_owned()),

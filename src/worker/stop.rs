@@ -185,7 +185,9 @@ impl Dispatcher {
         match store.settle(steps.clone()) {
             // One of them is damaged; it must not cost the others an attempt.
             Err(error) if error.is_about_one() => {
-                steps.into_iter().for_each(|step| drop(store.settle(vec![step])));
+                for step in steps {
+                    let _ = store.settle(vec![step]);
+                }
                 Err(error)
             }
             settled => settled.map(drop),

@@ -26,9 +26,9 @@ const TYPES_AT_ONCE: usize = 200;
 pub(super) fn claim(tx: &Tx<'_>, request: &ClaimRequest, around: &Around) -> Result<Vec<ClaimedJob>> {
     admit::admit(tx)?;
     if around.carefully {
-        gates::promote_carefully(tx, around)?
+        gates::promote_carefully(tx, around)?;
     } else {
-        gates::promote_due(tx)?
+        gates::promote_due(tx)?;
     }
     let paused = pauses::current_and_forget_past(tx)?;
     let is_open = |name: &&String| !paused.iter().any(|pause| pause.job_type == **name);
@@ -78,12 +78,12 @@ fn by_itself(tx: &Tx<'_>, owner: &Owner, seq: i64) -> Result<Vec<ClaimedJob>> {
     }
     // As many as can be told, and one that can be counted.
     tx.execute("UPDATE OR FAIL jobs SET attempts = ?2 WHERE seq = ?1 AND attempts > ?2", params![seq, u32::MAX])?;
-    let taken = take(tx, owner, &[seq])?;
-    if taken.is_empty() {
+    let claimed = take(tx, owner, &[seq])?;
+    if claimed.is_empty() {
         return Err(Error::new(ErrorKind::Internal, "the index of claimable jobs has one that is not; it is damaged"));
     }
     owners::register(tx, owner)?;
-    settle(tx, owner, taken)
+    settle(tx, owner, claimed)
 }
 
 /// A place in the order of claims: the priority, then the seq.

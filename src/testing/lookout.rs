@@ -150,7 +150,7 @@ mod tests {
         let (one, other) = (Arc::new("one".to_owned()), Arc::new("other".to_owned()));
         let mut says = |part, clock_stands| {
             at_it.begins(&one, part, begun);
-            assert_eq!(at_it.look(begun + PATIENCE - LOOK, clock_stands), None);
+            assert_eq!(at_it.look(begun + LOOK, clock_stands), None);
             let said = at_it.look(begun + PATIENCE, clock_stands);
             assert!(said.is_none() || at_it.look(begun + PATIENCE * 2, clock_stands).is_none());
             said.is_some()

@@ -36,7 +36,7 @@ fn a_job_for_tomorrow_runs_a_day_later() {
     let tomorrow = later(&queue) + DAY;
     let job = queue.enqueue(NewJob::of(&say("tomorrow", &[])).run_at(tomorrow)).unwrap();
     assert_eq!(queue.get(&job.id).unwrap().run_at, Some(millis(tomorrow)));
-    queue.advance(DAY - Duration::from_secs(600));
+    queue.advance(Duration::from_secs(86_400 - 600));
     assert_eq!(queue.run_all().completed, 0);
     queue.advance(Duration::from_secs(600));
     assert_eq!(queue.run_all().completed, 1);
@@ -83,7 +83,7 @@ fn delays_are_as_long_as_they_are() {
     queue.enqueue(delayed("a")).unwrap();
     later(&queue);
     queue.enqueue(delayed("b")).unwrap();
-    queue.advance(DAY - Duration::from_millis(1));
+    queue.advance(Duration::from_millis(86_399_999));
     assert_eq!((queue.run_all().completed, queue.advance_to_next()), (0, Some(Duration::from_millis(1))));
     assert_eq!((queue.run_all().completed, queue.advance_to_next()), (2, None));
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
@@ -160,8 +161,11 @@ fn the_process_that_a_test_starts() {
     }
 }
 
-/// Such a process, and the first that it says.
-fn process(task: Task) -> (Child, String) {
+/// Longer than any of this takes.
+const ENOUGH: Duration = Duration::from_secs(120);
+
+/// Such a process, the first that it says, and who hears when it ends.
+fn process(task: Task) -> (Child, String, Receiver<Option<String>>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME])
         .env(SETUP, serde_json::to_string(&task).unwrap())
@@ -171,24 +175,23 @@ fn process(task: Task) -> (Child, String) {
         .spawn()
         .unwrap();
     let stderr = child.stderr.take().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = mpsc::channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
         let _ = tell.send(lines.find(|line| line.starts_with("jobq::testing: ")));
-        // It may say more.
         lines.for_each(drop);
     });
-    let said = told.recv_timeout(Duration::from_secs(120)).ok().flatten();
+    let said = told.recv_timeout(ENOUGH).ok().flatten();
     if said.is_none() {
         let _ = child.kill();
         let _ = child.wait();
     }
-    (child, said.expect("it should have said something by now"))
+    (child, said.expect("it should have said something by now"), told)
 }
 
 /// By one that is killed then, as it would go on.
 fn said_by(task: Task) -> String {
-    let (mut child, said) = process(task);
+    let (mut child, said, _) = process(task);
     let _ = child.kill();
     let _ = child.wait();
     said
@@ -196,8 +199,11 @@ fn said_by(task: Task) -> String {
 
 /// By one that is told to go on, and does.
 fn said_on_the_way(task: Task) -> String {
-    let (mut child, said) = process(task);
+    let (mut child, said, told) = process(task);
     drop(child.stdin.take());
+    if told.recv_timeout(ENOUGH) == Err(RecvTimeoutError::Timeout) {
+        let _ = child.kill();
+    }
     assert!(child.wait().unwrap().success(), "after: {said}");
     said
 }

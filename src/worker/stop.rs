@@ -19,7 +19,7 @@ use crate::store::{HeldLease, Step, Store as _};
 /// How often a worker that stops says what it waits for.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 /// How long a worker that has nothing else to do waits for one of its hooks.
-pub(super) const HOOKS: Duration = Duration::from_secs(10);
+const HOOKS: Duration = Duration::from_secs(10);
 /// The same when it may not wait: hooks that have nothing to do end in less.
 const PARTING: Duration = Duration::from_millis(20);
 /// How often a worker that waits only for its hooks looks whether it still should.

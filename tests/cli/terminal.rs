@@ -12,7 +12,7 @@ use super::pty::Terminal;
 const ASKED: &str = "[y/N] ";
 
 /// A queue whose `a` and `b` somebody has changed.
-fn drifted() -> Scratch {
+pub fn drifted() -> Scratch {
     let q = Scratch::new();
     for path in ["a", "b"] {
         q.enqueue(&["create_file", &json!({"path": path, "content": "as it was"}).to_string()]);

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::harness::Scratch;
 use super::pty::Terminal;
 use super::running::start;
+use super::terminal::drifted;
 use super::top::handler;
 
 /// A pipe whose reader has gone.
@@ -22,19 +23,6 @@ fn full() -> Stdio {
 
 fn code(command: &mut Command) -> i32 {
     command.status().unwrap().code().unwrap()
-}
-
-/// Two files of which neither is as it was left.
-fn drifted() -> Scratch {
-    let q = Scratch::new();
-    for path in ["a", "b"] {
-        q.enqueue(&["create_file", &json!({"path": path, "content": "as it was"}).to_string()]);
-    }
-    q.ok(&["worker", "--drain"]);
-    for path in ["a", "b"] {
-        std::fs::write(q.path().join(path), "changed").unwrap();
-    }
-    q
 }
 
 #[test]

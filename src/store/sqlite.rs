@@ -163,6 +163,11 @@ impl SqliteStore {
         })
     }
 
+    /// The job in this row, if that can be read.
+    fn id_of(&self, seq: i64) -> Option<String> {
+        self.readers.read(|conn| query::id_of(conn, seq)).ok().flatten()
+    }
+
     /// Whether the path still leads to the file that was opened.
     pub(crate) fn still_there(&self) -> Result<()> {
         self.guard.file.check()
@@ -271,17 +276,25 @@ impl Store for SqliteStore {
 
     fn claim(&self, request: ClaimRequest) -> Result<Vec<ClaimedJob>> {
         let request = Arc::new(request);
-        self.aside.around("claim", |around| {
-            let request = Arc::clone(&request);
-            self.writer.write("claim", move |tx| claim::claim(tx, &request, &around))
-        })
+        self.aside.around(
+            "claim",
+            |seq| self.id_of(seq),
+            |around| {
+                let request = Arc::clone(&request);
+                self.writer.write("claim", move |tx| claim::claim(tx, &request, &around))
+            },
+        )
     }
 
     fn take_over(&self, owner: Owner, limit: u32) -> Result<Vec<ClaimedJob>> {
-        self.aside.around("take over", |around| {
-            let owner = owner.clone();
-            self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit, &around))
-        })
+        self.aside.around(
+            "take over",
+            |seq| self.id_of(seq),
+            |around| {
+                let owner = owner.clone();
+                self.writer.write("take over", move |tx| claim::take_over(tx, &owner, limit, &around))
+            },
+        )
     }
 
     fn hasten(&self) -> Result<usize> {
@@ -303,10 +316,14 @@ impl Store for SqliteStore {
 
     fn reclaim(&self, request: Reclaim) -> Result<Reclaimed> {
         let request = Arc::new(request);
-        self.aside.around("reclaim", |around| {
-            let request = Arc::clone(&request);
-            self.writer.write("reclaim", move |tx| reclaim::reclaim(tx, &request, &around))
-        })
+        self.aside.around(
+            "reclaim",
+            |seq| self.id_of(seq),
+            |around| {
+                let request = Arc::clone(&request);
+                self.writer.write("reclaim", move |tx| reclaim::reclaim(tx, &request, &around))
+            },
+        )
     }
 
     fn leases(&self) -> Result<Vec<HeldLease>> {

@@ -269,8 +269,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "a token is never used twice, taken over",
         "src/store/sqlite/claim.rs",
-        "                token = token + 1, event_seq = event_seq + 1\n           FROM",
-        "                event_seq = event_seq + 1\n           FROM",
+        "heartbeat_at = ?2, token = token + 1, event_seq",
+        "heartbeat_at = ?2, event_seq",
         CONFORMANCE,
     ),
     // Uniqueness.

@@ -53,7 +53,13 @@ impl Aside {
         Around { aside: rows.keys().copied().collect(), carefully: !rows.is_empty() }
     }
 
-    pub(super) fn around<T>(&self, doing: &str, mut work: impl FnMut(Around) -> Result<T>) -> Result<T> {
+    /// `id`: of a row, if it can be read.
+    pub(super) fn around<T>(
+        &self,
+        doing: &str,
+        id: impl Fn(i64) -> Option<String>,
+        mut work: impl FnMut(Around) -> Result<T>,
+    ) -> Result<T> {
         let (mut found, mut carefully) = (0, false);
         loop {
             let mut around = self.now();
@@ -67,7 +73,13 @@ impl Aside {
                         return Err(error);
                     };
                     found += 1;
-                    tracing::error!(seq, %error, "{doing}: a job cannot be worked on and is left aside; `jobq doctor --deep` says what is damaged");
+                    let job_id = id(seq);
+                    tracing::error!(
+                        job_id,
+                        seq,
+                        %error,
+                        "{doing}: the database is damaged where a job is, which is left aside; `jobq doctor --deep` says what"
+                    );
                 }
                 done => return done,
             }

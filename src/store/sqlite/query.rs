@@ -23,6 +23,12 @@ pub(super) fn get(conn: &Connection, id: &str, now: Millis) -> Result<Job> {
     Ok(job)
 }
 
+/// The job in this row.
+pub(super) fn id_of(conn: &Connection, seq: i64) -> Result<Option<String>> {
+    let mut statement = conn.prepare_cached("SELECT id FROM jobs WHERE seq = ?1").map_err(sql_error)?;
+    statement.query_row([seq], |row| row::read(row, 0)).optional().map_err(sql_error)
+}
+
 /// The one id that starts with this, in either spelling of the alphabet.
 pub(super) fn resolve(conn: &Connection, prefix: &str) -> Result<String> {
     if prefix.is_empty() {

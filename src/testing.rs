@@ -195,7 +195,7 @@ impl TestQueue {
 
     /// The same, to reckon from: for code that is told the time, or for a
     /// [`run_at`](crate::NewJob::run_at) after the clock was moved, of which
-    /// `SystemTime::now()` knows nothing.
+    /// `SystemTime::now()` knows nothing. From then on the queue's clock catches up with nothing.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -210,7 +210,7 @@ impl TestQueue {
     /// ```
     #[must_use]
     pub fn system_time(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now()).unwrap_or(0))
+        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.clock.to_reckon_by()).unwrap_or(0))
     }
 
     /// Lets time pass: jobs with a delay or a time and jobs that wait for their next

@@ -31,9 +31,16 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
     // Whoever asks has seen to what was in the way; only workers wait before they try again.
     queue.store().hasten()?;
     let applied = queue.roll_forward()?;
+    let answer = if done.left.is_empty() { Answer::Yes } else { Answer::No };
     if out.json {
         out.json(&Done { taken_back: &done, applied })?;
-        return Ok(Answer::Yes);
+        return Ok(answer);
+    }
+    if !done.left.is_empty() {
+        let left = counted(done.left.len() as u64, "job", "jobs");
+        out.line(format_args!(
+            "{left} could not be taken back: the database is damaged; `jobq doctor --deep` says where"
+        ))?;
     }
     let touched = [&done.pending, &done.failed, &done.cancelled, &done.unowned];
     if applied == 0 && touched.iter().all(|ids| ids.is_empty()) {
@@ -54,7 +61,7 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
             still = counted(still as u64, "job is", "jobs are")
         ))?;
     }
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
 #[derive(Serialize)]

@@ -132,7 +132,7 @@ impl QueueOptions {
             clock: self.clock.clone(),
         })?;
         let (root, name) = place.root(self.root.as_deref(), &store)?;
-        store.goes_by(&name);
+        store.goes_by(&name, &place.home);
         // Who only looks changes nothing.
         if self.create || self.recover {
             store.record_root()?;

@@ -75,10 +75,13 @@ impl Place {
         )))
     }
 
-    /// By its own name, whatever links lead there: one folder is one root. Relative if that will do, so that all of it
-    /// can be moved together.
+    /// Relative if that will do, so that all of it can be moved together, by whatever links one comes there. If it is a
+    /// link itself, that is its name: others may be put in its place.
     fn shortened(&self, root: &Path) -> Result<String> {
-        let root = real(root);
+        let root = match (root.parent(), root.file_name()) {
+            (Some(parent), Some(name)) => real(parent).join(name),
+            _ => real(root),
+        };
         let text = root.strip_prefix(real(&self.home)).unwrap_or(&root).to_str().map(str::to_owned);
         text.ok_or_else(|| Error::invalid("root", "is not text; give it another name"))
     }

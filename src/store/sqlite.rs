@@ -70,6 +70,7 @@ use self::aside::Aside;
 use self::connection::Role;
 use self::opened_file::OpenedFile;
 use self::readers::Readers;
+use self::schema::OwnRoot;
 use self::tx::{Context, Tx};
 use self::writer::{Guard, Writer};
 use super::{
@@ -173,6 +174,12 @@ impl SqliteStore {
         self.guard.file.check()
     }
 
+    /// Whether the schema is still the one that this was built for, and the root the one that this goes by.
+    pub(crate) fn expect_the_same(&self) -> Result<()> {
+        self.readers.read(|conn| schema::expect_current(conn).map(drop))?;
+        self.expect_root()
+    }
+
     /// The folder jobs may touch, if one is on record: relative to where it would
     /// be without, or absolute. As it was when the store was opened.
     #[must_use]
@@ -187,14 +194,14 @@ impl SqliteStore {
 
     /// The folder that jobs may touch, as this process has it, in the words of [`root`](Self::root) and empty where none
     /// needs to be on record. The first to change something puts it there; after that, whoever goes by another one is
-    /// refused. Said once, before anything is changed.
-    pub fn goes_by(&self, root: &str) {
-        let _ = self.guard.root.set(root.to_owned());
+    /// refused. `home`: what a relative one is relative to. Said once, before anything is changed.
+    pub fn goes_by(&self, root: &str, home: &Path) {
+        let _ = self.guard.root.set(OwnRoot { name: root.to_owned(), home: home.to_owned() });
     }
 
     /// Puts that folder on record, if it needs to be and was not there when the store was opened.
     pub fn record_root(&self) -> Result<()> {
-        let own = self.guard.root.get().map_or("", String::as_str);
+        let own = self.guard.root.get().map_or("", |own| &own.name);
         if own == self.root().unwrap_or_default() { Ok(()) } else { self.writer.write("root", |_| Ok(())) }
     }
 

@@ -15,6 +15,8 @@ struct State {
     advanced: Millis,
     /// Times to come that jobs were asked for at, each with the system's time when that was.
     asked: Vec<(Millis, Millis)>,
+    /// Times come from this clock, so there is nothing to catch up with.
+    reckoned_by: bool,
 }
 
 impl State {
@@ -25,7 +27,7 @@ impl State {
     }
 
     fn told_of(&mut self, time: Millis, system: Millis) {
-        if time > self.now {
+        if time > self.now && !self.reckoned_by {
             self.asked.push((time, system));
             self.catch_up();
         }
@@ -43,11 +45,18 @@ impl State {
 
 impl QueueClock {
     pub(super) fn at(now: Millis) -> Self {
-        Self(Mutex::new(State { now, advanced: 0, asked: Vec::new() }))
+        Self(Mutex::new(State { now, advanced: 0, asked: Vec::new(), reckoned_by: false }))
     }
 
     pub(super) fn advance(&self, by: Millis) {
         self.lock().advance(by);
+    }
+
+    /// For those who reckon by this clock, from now on.
+    pub(super) fn to_reckon_by(&self) -> Millis {
+        let mut state = self.lock();
+        state.reckoned_by = true;
+        state.now
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -72,7 +81,7 @@ mod tests {
     const DAY: Millis = 86_400_000;
 
     fn clock() -> State {
-        State { now: 1_000, advanced: 0, asked: Vec::new() }
+        State { now: 1_000, advanced: 0, asked: Vec::new(), reckoned_by: false }
     }
 
     #[test]
@@ -89,6 +98,14 @@ mod tests {
         assert_eq!(clock.now, 1_020 + DAY, "a day after it was asked for; the other is later than that");
         clock.advance(100);
         assert_eq!((clock.now, clock.asked.len()), (1_120 + DAY, 0));
+    }
+
+    #[test]
+    fn it_catches_up_with_nothing_that_is_reckoned_by_itself() {
+        let clock = QueueClock::at(1_000);
+        let time = clock.to_reckon_by() + 7;
+        clock.told_of(time);
+        assert_eq!(clock.now(), 1_000, "however long ago the system's clock was there");
     }
 
     #[test]

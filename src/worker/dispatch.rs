@@ -13,7 +13,7 @@ use super::pace::STALE;
 use super::pool::{Claim, Load};
 use super::report::{WorkerEvent, WorkerSummary};
 use super::shutdown::Shutdown;
-use super::stop::{Stopping, cuts_off};
+use super::stop::{Broken, Stopping, ends_a_worker};
 use super::trouble::Trouble;
 use super::upkeep::Upkeep;
 use super::wake::Watch;
@@ -47,7 +47,7 @@ pub(super) struct Dispatcher {
     looks: Vec<Instant>,
     pub(super) stopping: Option<Stopping>,
     /// Why the worker cannot go on.
-    pub(super) broken: Option<Error>,
+    pub(super) broken: Option<Broken>,
     /// Nobody takes ends to the store any more.
     finisher_gone: bool,
     /// What was claimed last to see whether anything can be recorded.
@@ -118,7 +118,7 @@ impl Dispatcher {
         self.wait_for_hooks(hooks, &called);
         let left = self.sign_off();
         self.shared.tell(&WorkerEvent::Stopped(summary));
-        self.broken.take().or(left).map_or(Ok(summary), Err)
+        self.broken.take().map(|broken| broken.error).or(left).map_or(Ok(summary), Err)
     }
 
     pub(super) fn start_thread(&mut self) -> Result<()> {
@@ -169,7 +169,7 @@ impl Dispatcher {
     fn heed(&mut self, now: Instant, outcome: Result<()>) {
         match outcome {
             Ok(()) => {}
-            Err(error) if cuts_off(error.kind()) => self.end_with(error),
+            Err(error) if ends_a_worker(error.kind()) => self.end_with(error),
             Err(error) => {
                 let holds = self.shared.pool.load().held > 0;
                 let at_most = if holds { self.options.lease / 10 } else { Duration::MAX };
@@ -181,9 +181,13 @@ impl Dispatcher {
     }
 
     /// The first reason counts, unless by a later one it is in vain to wait for what runs.
-    fn end_with(&mut self, error: Error) {
-        if self.broken.is_none() || (cuts_off(error.kind()) && !self.is_cut_off()) {
-            self.broken = Some(error);
+    pub(super) fn end_with(&mut self, error: Error) {
+        if self.is_cut_off() {
+            return;
+        }
+        let cut_off = self.cuts_off(&error);
+        if self.broken.is_none() || cut_off {
+            self.broken = Some(Broken { error, cut_off });
             self.shared.bell.ring();
         }
     }
@@ -268,7 +272,7 @@ impl Dispatcher {
     fn bound(&self, now: Instant, load: Load) -> (Option<usize>, bool) {
         let probed = self.probe.is_some_and(|probe| self.shared.pool.is_at_work(probe));
         let doubt = self.shared.doubt();
-        (doubt.place(now, self.options.concurrency.saturating_sub(load.held), probed), doubt.probes())
+        (doubt.place(now, self.options.concurrency.saturating_sub(load.waiting + load.started), probed), doubt.probes())
     }
 
     /// Before waiting for hints, one more look: what came before the watch was
@@ -325,9 +329,9 @@ impl Dispatcher {
     }
 
     fn next_time(&self, now: Instant) -> Instant {
-        // Who is cut off has nothing to do there, either.
-        let cut_off = self.is_cut_off().then(|| now + self.options.poll_interval);
-        let trouble = self.trouble.until(now).max(cut_off);
+        // What has failed so would only fail again, at once.
+        let fails = self.broken.as_ref().is_some_and(|broken| ends_a_worker(broken.error.kind()));
+        let trouble = self.trouble.until(now).max(fails.then(|| now + self.options.poll_interval));
         let mut times = vec![self.upkeep.next(now, trouble, &self.shared, &self.options)];
         times.extend(self.looks.last());
         times.extend(trouble);

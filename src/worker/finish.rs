@@ -15,7 +15,7 @@ use super::hooks::{Call, Hooks};
 use super::postponed::Postponed;
 use super::report::{AttemptEnd, AttemptReport, WorkerEvent, WorkerSummary};
 use super::seal::seal_stage;
-use super::stop::cuts_off;
+use super::stop::ends_a_worker;
 use super::trouble::Trouble;
 use super::{Room, Shared};
 use crate::error::{Error, ErrorKind, Result};
@@ -104,7 +104,7 @@ impl Finisher {
             match self.settle(&round) {
                 Ok(answers) => break answers,
                 Err(error) if error.is_about_one() => break self.one_by_one(&round),
-                Err(error) if cuts_off(error.kind()) => return self.leave(&round, error),
+                Err(error) if ends_a_worker(error.kind()) => return self.leave(&round, error),
                 Err(error) => {
                     let retry_in = trouble.failed(self.shared.ticks.now());
                     self.shared.tell(&WorkerEvent::Trouble { error: error.to_string(), retry_in });

@@ -91,6 +91,8 @@ pub(super) struct Load {
     /// The payloads of those that wait, in bytes.
     pub(super) waiting_bytes: usize,
     pub(super) running: usize,
+    /// Those that have been run here and whose end is not durable.
+    pub(super) started: usize,
     /// Without those that are set aside.
     pub(super) held: usize,
     /// Those of them that have ended keep so much in memory.
@@ -124,6 +126,7 @@ impl Pool {
             waiting: state.waiting.len(),
             waiting_bytes: state.waiting.iter().map(|claim| claim.job.payload.as_str().len()).sum(),
             running: state.running.len(),
+            started: state.started(),
             held: state.held.len() - state.aside.len(),
             ended_bytes: state.ended_bytes,
             apart: state.alone.is_some() || state.waiting.front().is_some_and(Claim::is_suspect),

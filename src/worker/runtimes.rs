@@ -43,7 +43,7 @@ impl Dispatcher {
                 "the runtime of the handler of `{job_type}` has ended; its jobs have gone back, as if they had not been \
                  claimed. Keep the runtime until the worker has stopped, and start the worker again"
             );
-            self.broken = Some(Error::new(ErrorKind::Internal, why));
+            self.end_with(Error::new(ErrorKind::Internal, why));
         }
     }
 }

@@ -27,9 +27,16 @@ const HOOK_LOOK: Duration = Duration::from_millis(1);
 /// How long handlers have to obey when the worker does not wait any more.
 const OBEY: Duration = Duration::from_secs(1);
 
-/// What a worker does not go on after: nothing that it still does could be recorded where others see it.
-pub(super) const fn cuts_off(kind: ErrorKind) -> bool {
+/// What a worker does not go on after.
+pub(super) const fn ends_a_worker(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Schema | ErrorKind::NoDatabase)
+}
+
+/// Why a worker ends that nobody has told to.
+pub(super) struct Broken {
+    pub(super) error: Error,
+    /// Nothing that is still done could be recorded where others see it, so nothing is waited for.
+    pub(super) cut_off: bool,
 }
 
 pub(super) struct Stopping {
@@ -81,7 +88,7 @@ impl Dispatcher {
         let lost = self.shared.lost_threads.load(Ordering::Acquire);
         if lost > self.options.concurrency && self.broken.is_none() && self.stopping.is_none() {
             let why = format!("{lost} handlers did not stop when they were told to; start the worker again");
-            self.broken = Some(Error::new(ErrorKind::Internal, why));
+            self.end_with(Error::new(ErrorKind::Internal, why));
         }
     }
 
@@ -128,9 +135,14 @@ impl Dispatcher {
         }
     }
 
-    /// Then nothing is waited for.
     pub(super) fn is_cut_off(&self) -> bool {
-        self.broken.as_ref().is_some_and(|error| cuts_off(error.kind()))
+        self.broken.as_ref().is_some_and(|broken| broken.cut_off)
+    }
+
+    /// For certain: to SQLite it is an error of the schema, too, that somebody is making an index anew.
+    pub(super) fn cuts_off(&self, error: &Error) -> bool {
+        let moved_on = || self.shared.queue.store().expect_the_same().is_err_and(|error| ends_a_worker(error.kind()));
+        error.kind() == ErrorKind::NoDatabase || (error.kind() == ErrorKind::Schema && moved_on())
     }
 
     pub(super) fn is_stopping(&self) -> bool {

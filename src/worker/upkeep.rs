@@ -15,7 +15,7 @@ use super::retention::Sweep;
 use super::stop::abandon;
 use super::{Shared, WorkerOptions};
 use crate::effects;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::handler::{Run, Sending, Stop};
 use crate::job::Job;
 use crate::liveness::{self, LeaseWatch};
@@ -205,7 +205,7 @@ impl Dispatcher {
             checkpoint: None,
         };
         let pulses = match self.shared.queue.store().heartbeat(beats.iter().map(beat).collect()) {
-            Err(error) if error.is_about_one() => self.beat_one_by_one(beats.iter().map(beat), error)?,
+            Err(error) if error.is_about_one() => self.beat_one_by_one(beats.iter().map(beat))?,
             pulses => pulses?,
         };
         if all {
@@ -223,27 +223,20 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// A job whose row is damaged must not silence the others: what is silent is taken away.
-    fn beat_one_by_one(&self, beats: impl Iterator<Item = Beat>, error: Error) -> Result<Vec<Pulse>> {
-        let mut some_live = false;
-        let pulses = beats.map(|beat| {
+    /// A job whose row is damaged must not silence the others, and whoever claims need not wait for it: what is silent is
+    /// taken away.
+    fn beat_one_by_one(&self, beats: impl Iterator<Item = Beat>) -> Result<Vec<Pulse>> {
+        let one = |beat: Beat| {
             let job_id = beat.lease.id.clone();
-            let pulse = self.shared.queue.store().heartbeat(vec![beat]);
-            pulse
-                .map(|pulse| {
-                    some_live = true;
-                    pulse.into_iter().next().unwrap_or(Pulse::Alive)
-                })
-                .or_else(|error| {
-                    if !error.is_about_one() {
-                        return Err(error);
-                    }
+            match self.shared.queue.store().heartbeat(vec![beat]) {
+                Err(error) if error.is_about_one() => {
                     tracing::error!(job_id, %error, "a sign of life cannot be recorded; the job goes on without");
                     Ok(Pulse::Alive)
-                })
-        });
-        let pulses = pulses.collect::<Result<Vec<_>>>()?;
-        if some_live { Ok(pulses) } else { Err(error) }
+                }
+                pulse => pulse.map(|pulse| pulse.into_iter().next().unwrap_or(Pulse::Alive)),
+            }
+        };
+        beats.map(one).collect()
     }
 
     fn pass_on_cancels(&self) -> Result<()> {

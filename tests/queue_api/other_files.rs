@@ -90,6 +90,21 @@ fn one_folder_by_two_names_is_one_root() {
     other.enqueue(mail()).unwrap();
 }
 
+/// Such as the newest of many that are kept.
+#[test]
+fn a_root_that_is_a_link_may_lead_elsewhere_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let open =
+        || QueueOptions::in_folder(folder.path()).create(true).root(folder.path().join("current")).open().unwrap();
+    for release in ["r1", "r2"] {
+        std::fs::create_dir(folder.path().join(release)).unwrap();
+        let _ = std::fs::remove_file(folder.path().join("current"));
+        std::os::unix::fs::symlink(release, folder.path().join("current")).unwrap();
+        open().commit(|tx| tx.write("a.txt", release)).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join(release).join("a.txt")).unwrap(), release);
+    }
+}
+
 /// Of a queue that is moved with all that is in its folder.
 #[test]
 fn a_root_below_the_queue_moves_along_by_whatever_way_it_was_named() {

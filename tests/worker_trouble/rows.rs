@@ -241,6 +241,37 @@ fn a_row_that_takes_no_sign_of_life_does_not_silence_the_others() {
     assert_eq!([&damaged, &sound].map(|id| queue.get(id).unwrap().status), [Status::Pending; 2]);
 }
 
+/// Nor does it keep the worker from others, if it is all that the worker has.
+#[test]
+fn a_row_that_takes_no_sign_of_life_does_not_keep_others_from_being_claimed() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new().with(StuckHandler).with(NopHandler);
+    let queue = open(folder.path(), &registry);
+    let damaged = queue.enqueue(Stuck { n: 1 }).unwrap().id;
+    let options = WorkerOptions { lease: Duration::from_millis(200), concurrency: 2, ..WorkerOptions::default() };
+    let (worker, shutdown) = (Worker::new(Arc::clone(&queue), registry, options).unwrap(), Shutdown::new());
+    let end = start(worker, shutdown.clone());
+    until("it runs", || queue.get(&damaged).unwrap().status == Status::Claimed);
+    sql(folder.path())
+        .execute_batch(
+            "CREATE TRIGGER refuses BEFORE UPDATE OF heartbeat ON jobs WHEN OLD.type = 'stuck' AND NEW.heartbeat > 0
+             BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .unwrap();
+    // One after the other, for longer than it takes to try a sign of life.
+    let since = std::time::Instant::now();
+    for n in 0.. {
+        let id = queue.enqueue(Nop { n }).unwrap().id;
+        let job = queue.wait(&id, Duration::from_secs(60)).unwrap();
+        assert_eq!(job.expect("it is claimed").status, Status::Completed);
+        if since.elapsed() > Duration::from_millis(100) {
+            break;
+        }
+    }
+    shutdown.request();
+    end.recv_timeout(Duration::from_secs(60)).expect("it ends").unwrap();
+}
+
 /// What a dead worker had and cannot be taken back is in the way of nobody.
 #[test]
 fn a_row_that_cannot_be_taken_back_keeps_nobody_from_claiming() {

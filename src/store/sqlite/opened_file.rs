@@ -70,8 +70,9 @@ impl OpenedFile {
     /// some path.
     pub(super) fn check_main_of(&self, conn: &Connection) -> Result<()> {
         self.check()?;
-        let id = conn.path().map(|path| id_of(Path::new(path))).transpose()?.flatten();
-        if id == Some(self.id) && !has_moved(conn) {
+        // No path is told of one that is not text.
+        let is_it = conn.path().map_or(Ok(true), |path| id_of(Path::new(path)).map(|id| id == Some(self.id)))?;
+        if is_it && !has_moved(conn) {
             return Ok(());
         }
         Err(told(&self.path, "is the queue's, and the main database of this connection is another file"))

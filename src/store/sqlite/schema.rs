@@ -1,6 +1,7 @@
 //! The schema's version: creating, migrating, refusing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
@@ -86,21 +87,37 @@ pub(super) fn is_used(conn: &Connection) -> Result<bool> {
     conn.query_row(accepted, [], |row| row.get(0)).map_err(sql_error)
 }
 
-/// Whether jobs of this queue do what they do in the folder that this process goes by; empty for the one that
-/// needs no record. One process must not accept what another does elsewhere.
-pub(super) fn expect_root(conn: &Connection, own: &str, on_record: Option<&str>) -> Result<()> {
+/// The folder that a process goes by.
+pub(super) struct OwnRoot {
+    /// As it would be on record; empty for the one that needs no record.
+    pub(super) name: String,
+    /// What that is relative to.
+    pub(super) home: PathBuf,
+}
+
+impl OwnRoot {
+    /// Also by another name.
+    fn is(&self, on_record: &str) -> bool {
+        let real = |name: &str| std::fs::canonicalize(self.home.join(name)).ok();
+        self.name == on_record || real(&self.name).is_some_and(|own| real(on_record) == Some(own))
+    }
+}
+
+/// Whether jobs of this queue do what they do in the folder that this process goes by. One process must not accept what
+/// another does elsewhere.
+pub(super) fn expect_root(conn: &Connection, own: &OwnRoot, on_record: Option<&str>) -> Result<()> {
     match on_record {
-        Some(root) if root == own => Ok(()),
-        None if own.is_empty() || !is_used(conn)? => Ok(()),
+        Some(root) if own.is(root) => Ok(()),
+        None if own.name.is_empty() || !is_used(conn)? => Ok(()),
         other => Err(another_root(other)),
     }
 }
 
 /// The same at the beginning of a transaction that may accept something. The first such puts it on record.
-pub(super) fn settle_root(conn: &Connection, own: &str, on_record: Option<&str>) -> Result<()> {
+pub(super) fn settle_root(conn: &Connection, own: &OwnRoot, on_record: Option<&str>) -> Result<()> {
     expect_root(conn, own, on_record)?;
-    if on_record.is_none() && !own.is_empty() {
-        conn.execute("INSERT INTO main.jobq_meta (key, value) VALUES ('root', ?1)", [own]).map_err(sql_error)?;
+    if on_record.is_none() && !own.name.is_empty() {
+        conn.execute("INSERT INTO main.jobq_meta (key, value) VALUES ('root', ?1)", [&own.name]).map_err(sql_error)?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ use rusqlite::Connection;
 
 use super::connection::sql_error;
 use super::opened_file::OpenedFile;
-use super::schema;
+use super::schema::{self, OwnRoot};
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
 use line::{Line, Ran, Waiting, lock};
@@ -81,8 +81,8 @@ pub(super) struct Writer {
 pub(super) struct Guard {
     /// Whoever were told that it is durable would never see again what is written to another.
     pub(super) file: OpenedFile,
-    /// Where jobs do what they do; empty for the folder that needs no record.
-    pub(super) root: OnceLock<String>,
+    /// Where jobs do what they do.
+    pub(super) root: OnceLock<OwnRoot>,
 }
 
 impl Guard {

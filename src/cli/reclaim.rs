@@ -44,7 +44,9 @@ pub(super) fn run(args: &ReclaimArgs, place: &Place, out: &mut Output) -> Outcom
     }
     let touched = [&done.pending, &done.failed, &done.cancelled, &done.unowned];
     if applied == 0 && touched.iter().all(|ids| ids.is_empty()) {
-        out.line("nothing to take back")?;
+        if done.left.is_empty() {
+            out.line("nothing to take back")?;
+        }
     } else {
         out.line(format_args!(
             "{} back to pending, {} failed, {} cancelled, {} decided; {applied} applied",

@@ -119,28 +119,3 @@ fn how_long_a_worker_has_been_silent_is_told_with_what_to_do() {
     tmux.resize(60, 24);
     tmux.wait_until("the command", |screen| screen.contains("> create_file") && screen.contains("`jobq doctor`"));
 }
-
-/// One whose row is damaged stays, and whoever asked is told.
-#[test]
-fn a_reclaim_that_leaves_a_job_says_so() {
-    let q = Scratch::new();
-    let (worker, id) = running(&q, &[]);
-    kill(&q, worker);
-    q.sql()
-        .execute_batch(
-            "CREATE TRIGGER refuses BEFORE UPDATE ON jobs WHEN OLD.type = 'slow' BEGIN SELECT RAISE(ABORT, 'no'); END",
-        )
-        .unwrap();
-    let said = q.run(&["reclaim"]);
-    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
-    assert!(
-        said.stdout.contains("1 job could not be taken back") && !said.stdout.contains("nothing"),
-        "{}",
-        said.stdout
-    );
-    assert!(said.stderr.contains(&id), "which one: {}", said.stderr);
-    let said = q.run(&["reclaim", "--json"]);
-    assert!(said.code == 1 && said.stdout.contains(&format!(r#""left":["{id}"]"#)), "{}", said.stdout);
-    q.sql().execute_batch("DROP TRIGGER refuses").unwrap();
-    assert!(q.ok(&["reclaim"]).starts_with("1 back to pending"));
-}

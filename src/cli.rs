@@ -27,10 +27,12 @@ mod reclaim;
 mod reconcile;
 mod retry;
 mod show;
+mod site;
 mod stats;
 mod table;
 mod text;
 mod top;
+mod trust;
 mod watch;
 mod worker;
 
@@ -41,7 +43,7 @@ use clap::Parser as _;
 use jobq::{ErrorKind, Supervisor};
 use tracing_subscriber::filter::LevelFilter;
 
-use self::args::{Cli, Command, Global};
+use self::args::{Cli, Command, Global, SiteCommand};
 use self::config::{How, Source};
 use self::locate::Place;
 use self::output::Output;
@@ -134,6 +136,7 @@ fn run(cli: &Cli, supervisor: Supervisor, out: &mut Output) -> Outcome {
         Command::Reclaim(args) => reclaim::run(args, &place()?, out),
         Command::Prune(args) => prune::run(args, &place()?, out),
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
+        Command::Site(SiteCommand::Attach(args)) => site::attach(args, &cli.global, out),
         Command::Handlers(args) => handlers::run(args, &place()?, out),
         Command::Config => config::run(&cli.global, out),
         Command::Completions(args) => completions::run(args, out),

@@ -39,7 +39,7 @@ use self::database::Tables;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Result, printable};
 use crate::payload::JobTypes;
-use crate::queue::Place;
+use crate::queue::QueuePaths;
 use crate::store::sqlite::Health;
 
 /// How long the write lock may stay taken before that is worth a word.
@@ -231,11 +231,11 @@ impl Doctor {
     }
 
     fn health(&self) -> Result<Health> {
-        Health::open(&Place::of(self.db.clone(), false)?.db, PATIENCE)
+        Health::open(&QueuePaths::of(self.db.clone(), false)?.db, PATIENCE)
     }
 
     fn places(&self) -> Result<Places> {
-        let Place { db, state, home } = Place::of(self.db.clone(), false)?;
+        let QueuePaths { db, state, home } = QueuePaths::of(self.db.clone(), false)?;
         // The one on record, if the database can be read; whether it can is looked at later.
         let on_record = || Health::open(&db, PATIENCE).ok()?.root().ok()?;
         let root =
@@ -251,6 +251,9 @@ impl Doctor {
             Err(error) => return tell(database::unreadable(places, &error)),
         };
         let tables = database::look(&health, places, self.deep, tell);
+        if !matches!(tables, Tables::Foreign) {
+            tell(place::site(&health, &places.state));
+        }
         let jobs = jobs::Jobs { health: &health, places, types: &self.types, now: self.clock.now() };
         match tables {
             Tables::Foreign => {}

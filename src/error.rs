@@ -50,6 +50,8 @@ pub enum ErrorKind {
     Corrupt,
     /// The schema is not the one this build writes.
     Schema,
+    /// The queue's folder is not the user's own, or not the one in which the queue was made.
+    NotTrusted,
     /// Any other trouble with the disk.
     Io,
     /// A COMMIT failed in a way that may still turn out to be durable.

@@ -80,6 +80,7 @@ mod properties;
 mod queue;
 mod reconcile;
 mod retry;
+mod site;
 pub mod state;
 pub mod store;
 #[cfg(feature = "testing")]
@@ -104,6 +105,7 @@ pub use reconcile::{
     Actual, Difference, DiskWatch, Drift, Finding, PathFilter, ReconcileOptions, Reconciled, Repair, StopWatch,
 };
 pub use retry::Backoff;
+pub use site::Attach;
 pub use state::{Gate, Status};
 pub use store::{
     Cancellation, EnqueueOutcome, Enqueued, Event, EventQuery, Filter, PruneRequest, Recent, RecentQuery, Stats,

@@ -1,7 +1,7 @@
 //! What applications call.
 //!
 //! ```text
-//! options, place  opening it, and where its things are
+//! options, paths  opening it, and where its files are
 //! look            jobs, events, answers to questions
 //! operate         cancel, retry, prune, reclaim
 //! async_calls     the same without blocking a runtime
@@ -12,7 +12,7 @@ mod async_calls;
 mod look;
 mod operate;
 mod options;
-mod place;
+mod paths;
 #[cfg(feature = "tokio")]
 mod threads;
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use self::options::QueueOptions;
-pub(crate) use self::place::Place;
+pub(crate) use self::paths::QueuePaths;
 use crate::clock::{Clock, Millis};
 use crate::commit::Committer;
 use crate::effects::{Files, Watch};

@@ -233,6 +233,7 @@ impl Worker {
     /// Runs until told to stop, or until there is nothing left to do if it is to
     /// drain. What it has claimed is finished or given back when this returns.
     pub fn run(self, shutdown: &Shutdown) -> Result<WorkerSummary> {
+        self.queue.store().expect_own_folder()?;
         let lock = OwnerLock::acquire(&self.queue.owners_folder())?;
         if let Err(error) = lock.promise(self.options.lease) {
             tracing::warn!(%error, "cannot note the lease; workers with a shorter one may judge by theirs");

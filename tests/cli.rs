@@ -24,11 +24,13 @@ mod cli {
     mod roots;
     mod running;
     mod screen;
+    mod site;
     mod slips;
     mod terminal;
     mod throttle;
     mod tmux;
     mod top;
+    mod trust;
     mod unavailable;
     mod unheard;
     mod worker;

@@ -27,7 +27,8 @@ impl Harness for Sqlite {
             busy_timeout: Duration::from_secs(5),
             types,
             clock,
-            wake: None,
+            state: None,
+            attach: false,
         })
         .expect("a fresh store opens");
         (store, folder)

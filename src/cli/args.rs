@@ -64,7 +64,7 @@ pub(crate) struct Global {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make a queue in a folder; repeating it changes nothing
+    /// Make a queue in a folder; repeating it changes only the folder's mode
     Init(InitArgs),
     /// Queue a job, or many with --batch
     Enqueue(Box<EnqueueArgs>),
@@ -97,8 +97,11 @@ pub(crate) enum Command {
     Reclaim(ReclaimArgs),
     /// Delete old finished jobs
     Prune(PruneArgs),
-    /// Is this queue in order, and if not, what is to be done
+    /// Check the queue's health
     Doctor(DoctorArgs),
+    /// The folder in which the queue was made
+    #[command(subcommand)]
+    Site(SiteCommand),
     /// The known job types, where each comes from, its defaults and schema
     Handlers(HandlersArgs),
     /// The effective settings, and where each comes from
@@ -127,7 +130,7 @@ impl Command {
             Self::Blame(_) | Self::List(_) | Self::Show(_) | Self::Events(_) | Self::Stats | Self::Top(_) => true,
             Self::Doctor(_) | Self::Config | Self::Completions(_) | Self::Man(_) => true,
             Self::Init(_) | Self::Enqueue(_) | Self::Commit(_) | Self::Extract(_) | Self::Worker(_) => false,
-            Self::Retry(_) | Self::Cancel(_) | Self::Reclaim(_) | Self::Prune(_) => false,
+            Self::Retry(_) | Self::Cancel(_) | Self::Reclaim(_) | Self::Prune(_) | Self::Site(_) => false,
         }
     }
 }
@@ -268,6 +271,32 @@ pub(crate) struct DoctorArgs {
     /// Also compare every index with its table and every payload with its hash
     #[arg(long)]
     pub(crate) deep: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SiteCommand {
+    /// Accept a queue whose folder was copied, unpacked, cloned or moved to another disk
+    #[command(
+        after_help = "A queue remembers the folder in which it was made. Anywhere else jobq only reads it, because a
+copy would do the original's work again, and a stranger's jobs would act for you. Repeating
+the command changes nothing, nor does running it where nothing was moved.
+
+Examples:
+  jobq site attach --move
+  jobq site attach --new"
+    )]
+    Attach(AttachArgs),
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct AttachArgs {
+    /// The original is gone: unfinished jobs go on here
+    #[arg(long = "move")]
+    pub(crate) moved: bool,
+    /// It is a copy, or somebody else's: unfinished jobs end
+    #[arg(long)]
+    pub(crate) new: bool,
 }
 
 #[derive(Args)]

@@ -18,15 +18,16 @@ const BEFORE: usize = 4 + 2 + NAME_WIDTH + 2;
 
 /// Settings that cannot be read are a finding here, and no reason to stop.
 pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outcome {
-    let db = locate::database(global)?;
+    let (db, how) = locate::database_and_how(global)?;
     let mut counts = [0_u32; 3];
     let mut tell = |check: Check| {
         counts[check.verdict as usize] += 1;
         // Said as it is found: a deep look takes its time. What `out` cannot write it keeps.
         let _ = print(&check, out).and_then(|()| out.flush());
     };
-    tell(config(&db, global));
-    tell(handlers(&db, global));
+    let place = || Ok(Place::new(db.clone(), how, Config::beside(&db)?, global));
+    tell(config(place()));
+    tell(handlers(place()));
     tell(gitignore(&db));
     let mut doctor = Doctor::at(&db).deep(args.deep);
     if let Some(root) = &global.root {
@@ -59,14 +60,10 @@ fn print(check: &Check, out: &mut Output) -> std::io::Result<()> {
     }
 }
 
-fn place(db: &Path, global: &Global) -> jobq::Result<Place> {
-    Ok(Place { db: db.to_owned(), config: Config::beside(db)?, root: global.root.clone() })
-}
-
 /// Programs that were meant to run jobs and cannot.
-fn handlers(db: &Path, global: &Global) -> Check {
+fn handlers(place: jobq::Result<Place>) -> Check {
     const NAME: &str = "handlers";
-    match place(db, global).and_then(|place| super::handlers::unusable(&place)) {
+    match place.and_then(|place| super::handlers::unusable(&place)) {
         Ok(problems) if problems.is_empty() => Check::ok(NAME, "all programs can be used"),
         Ok(problems) => {
             let (told, run): (Vec<String>, Vec<bool>) = problems.into_iter().unzip();
@@ -81,9 +78,9 @@ fn handlers(db: &Path, global: &Global) -> Check {
     }
 }
 
-fn config(db: &Path, global: &Global) -> Check {
+fn config(place: jobq::Result<Place>) -> Check {
     const NAME: &str = "config";
-    match place(db, global).and_then(|place| place.slips()) {
+    match place.and_then(|place| place.slips()) {
         Ok(slips) if slips.is_empty() => Check::ok(NAME, "the settings can be read"),
         Ok(slips) => {
             let told: Vec<String> = slips.iter().map(ToString::to_string).collect();

@@ -1,15 +1,18 @@
-//! `jobq init`: a folder, a database, settings to look at.
+//! `jobq init`: makes a folder, a database and a commented file of settings.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use jobq::doctor::Doctor;
 use jobq::{Error, ErrorKind, QueueOptions, Result};
+use rustix::process::geteuid;
 use serde_json::json;
 
 use super::args::{Global, InitArgs};
 use super::config::{self, Config};
 use super::output::Output;
-use super::{Answer, Outcome, locate};
+use super::{Answer, Outcome, locate, trust};
 
 /// The database and what processes leave beside it is theirs; settings and
 /// handlers are the project's.
@@ -29,11 +32,16 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     if own.is_some() {
         locate::refuse_folder(&db, if global.db.is_some() { "--db" } else { "JOBQ_DB" })?;
     }
+    let named = own.is_some() || global.root.is_some();
+    if !named {
+        make_own(&root.join(".jobq"))?;
+    }
     let before = Before::of(&db)?;
     let options = QueueOptions::at(&db).create(true).busy_timeout(Config::beside(&db)?.busy_timeout);
     drop(match &global.root {
         Some(root) => options.root(root).open()?,
-        None => options.open()?,
+        None if named => options.open()?,
+        None => options.own_root_only().open()?,
     });
     // Beside a database of the application's own, jobq leaves no files.
     if own.is_none() {
@@ -65,6 +73,16 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
         out.line(format_args!("{} is there already", db.strip_prefix(".").unwrap_or(&db).display()))?;
     }
     Ok(Answer::Yes)
+}
+
+/// A folder that was not named by --root is the user's alone, also one from a `git clone` or an earlier version.
+fn make_own(state: &Path) -> Result<()> {
+    let Ok(found) = state.symlink_metadata() else { return Ok(()) };
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 != 0 {
+        std::fs::set_permissions(state, Permissions::from_mode(0o700))
+            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {} private: {e}", state.display())))?;
+    }
+    trust::check(state)
 }
 
 /// What there was.

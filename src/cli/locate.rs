@@ -10,19 +10,26 @@ use jobq::{Error, ErrorKind, JobTypes, ProgramHandlers, Queue, QueueOptions, Reg
 
 use super::args::Global;
 use super::config::{Config, How, Source};
+use super::trust;
 
 /// A database and the settings beside it.
 pub(crate) struct Place {
     pub(crate) db: PathBuf,
     pub(crate) config: Config,
     pub(crate) root: Option<PathBuf>,
+    /// By walking up; nobody named it.
+    found: bool,
 }
 
 impl Place {
     pub(crate) fn find(global: &Global) -> Result<Self> {
-        let db = database(global)?;
+        let (db, how) = database_and_how(global)?;
         let config = Config::beside(&db)?;
-        Ok(Self { db, config, root: global.root.clone() })
+        Ok(Self::new(db, how, config, global))
+    }
+
+    pub(crate) fn new(db: PathBuf, (_, named_by): How, config: Config, global: &Global) -> Self {
+        Self { db, config, root: global.root.clone(), found: named_by.is_none() }
     }
 
     /// For those who change something: what dead processes have accepted is
@@ -66,7 +73,10 @@ impl Place {
     fn open_with(&self, recover: bool) -> Result<Queue> {
         let types = self.types()?;
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
-        let options = options.recover(recover).types(types);
+        let mut options = options.recover(recover).types(types);
+        if self.found {
+            options = options.own_root_only();
+        }
         match &self.root {
             Some(root) => options.root(root).open(),
             None => options.open(),
@@ -74,12 +84,7 @@ impl Place {
     }
 }
 
-/// Where the database is.
-pub(crate) fn database(global: &Global) -> Result<PathBuf> {
-    database_and_how(global).map(|(db, _)| db)
-}
-
-/// The same with what has led there.
+/// Where the database is, and what has led there.
 pub(crate) fn database_and_how(global: &Global) -> Result<(PathBuf, How)> {
     let (db, how) = match (&global.db, &global.root, from_environment()) {
         (Some(db), ..) => (db.clone(), (Source::Flag, Some("--db"))),
@@ -122,9 +127,10 @@ fn search_upwards() -> Result<PathBuf> {
     for folder in here.ancestors() {
         let db = in_folder(folder);
         match db.metadata() {
-            Ok(found) if found.is_file() => return Ok(db),
+            Ok(found) if found.is_file() => return trust::check(&folder.join(".jobq")).map(|()| db),
             // Somebody's queue, which is not to be mistaken for one farther up.
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && folder.join(".jobq").exists() => {
+                trust::check(&folder.join(".jobq"))?;
                 return Err(Error::new(ErrorKind::Io, format!("cannot look at {}: {e}", db.display())));
             }
             _ if db.symlink_metadata().is_ok() => {

@@ -3,7 +3,9 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::{Check, Places, filesystem, synced};
+use super::{Check, Places, filesystem, or_bad, synced};
+use crate::site;
+use crate::store::sqlite::Health;
 
 const MIB: u64 = 1024 * 1024;
 /// Below this even the log of a few jobs may not fit.
@@ -15,12 +17,47 @@ pub(super) fn look(places: &Places, tell: &mut dyn FnMut(Check)) {
     let state = existing(&places.state);
     tell(filesystem::check("filesystem", &places.db));
     tell(filesystem::check("root_filesystem", &places.root));
+    tell(private(state));
     tell(one_filesystem(state, &places.root));
     tell(synced::check(&places.root, &places.db));
     tell(room("disk_space", &places.db));
     if device(&places.db) != device(&places.root) {
         tell(room("root_disk_space", &places.root));
     }
+}
+
+/// Users who share a queue open its folder to each other. For anybody else it should be closed.
+fn private(state: &Path) -> Check {
+    const NAME: &str = "state_folder";
+    match state.metadata().map(|found| found.mode() & 0o077) {
+        Ok(0) => Check::ok(NAME, format_args!("only its owner can enter {}", state.display())),
+        Ok(_) => Check::warn(
+            NAME,
+            format_args!("others can enter {}, read prompts and lock the queue's files", state.display()),
+            format_args!("`chmod 700 {}`, unless several users share this queue", state.display()),
+        ),
+        Err(error) => Check::bad(NAME, format_args!("cannot look at {}: {error}", state.display()), "check its mode"),
+    }
+}
+
+/// Whether the queue was made in this folder.
+pub(super) fn site(health: &Health, state: &Path) -> Check {
+    const NAME: &str = "site";
+    let own = health.site().map(|recorded| recorded.is_some() && recorded == site::identity(state));
+    or_bad(
+        NAME,
+        own.map(|own| {
+            if own {
+                return Check::ok(NAME, "the queue was made in this folder");
+            }
+            let what = format_args!("{} was copied, unpacked or cloned, so this queue is only read", state.display());
+            Check::bad(
+                NAME,
+                what,
+                "`jobq site attach --new` for a copy, `jobq site attach --move` if the original is gone",
+            )
+        }),
+    )
 }
 
 /// Staged files are moved to their places, which no system does across filesystems.

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Place, Queue};
+use super::{Queue, QueuePaths};
 use crate::clock::{Clock, SystemClock};
 use crate::effects::{Act, Watch};
 use crate::error::Result;
 use crate::payload::JobTypes;
 use crate::program_handlers::ProgramHandlers;
+use crate::site::Attach;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 /// Where a queue is and what its process knows.
@@ -26,6 +27,7 @@ pub struct QueueOptions {
     root: Option<PathBuf>,
     create: bool,
     recover: bool,
+    own_root_only: bool,
     types: JobTypes,
     clock: Arc<dyn Clock>,
     busy_timeout: Duration,
@@ -45,6 +47,7 @@ impl QueueOptions {
             root: None,
             create: false,
             recover: true,
+            own_root_only: false,
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
             busy_timeout: Duration::from_secs(5),
@@ -112,34 +115,56 @@ impl QueueOptions {
     /// `.jobq/handlers`, or `.jobq/<name>.d/handlers` beside a database of another
     /// name or place.
     pub fn handlers_folder(&self) -> Result<PathBuf> {
-        Ok(Place::of(self.db.clone(), false)?.handlers())
+        Ok(QueuePaths::of(self.db.clone(), false)?.handlers())
+    }
+
+    /// Refuses a recorded root other than the folder around `.jobq`. For a queue that was found and not named, because
+    /// whoever prepared it chose that root.
+    #[must_use]
+    pub fn own_root_only(mut self) -> Self {
+        self.own_root_only = true;
+        self
+    }
+
+    /// Accepts a state folder that was copied or moved, and records it as the queue's own (see [`Attach`]). Returns
+    /// false, and changes nothing, if the queue was made in this folder.
+    pub fn attach(self, how: Attach) -> Result<bool> {
+        // A database of the application's own may have been copied without the folder beside it.
+        let paths = QueuePaths::of(self.db.clone(), self.db.exists())?;
+        let store = SqliteStore::open(SqliteOptions { attach: true, ..self.store_options(&paths) })?;
+        store.attach(paths.state, how)
+    }
+
+    fn store_options(&self, paths: &QueuePaths) -> SqliteOptions {
+        SqliteOptions {
+            path: paths.db.clone(),
+            state: Some(paths.state.clone()),
+            create: self.create,
+            busy_timeout: self.busy_timeout,
+            types: self.types.clone(),
+            clock: self.clock.clone(),
+            attach: false,
+        }
     }
 
     /// Opens the queue.
-    pub fn open(self) -> Result<Queue> {
-        let place = Place::of(self.db, self.create)?;
-        let mut types = self.types;
+    pub fn open(mut self) -> Result<Queue> {
+        let paths = QueuePaths::of(self.db.clone(), self.create)?;
         // Whoever queues a job of a program's type judges it by its schema.
-        if !types.has_more() {
-            types = types.with_programs(&ProgramHandlers::in_folder(place.handlers()));
+        if !self.types.has_more() {
+            self.types = self.types.with_programs(&ProgramHandlers::in_folder(paths.handlers()));
         }
-        let store = SqliteStore::open(SqliteOptions {
-            path: place.db.clone(),
-            wake: Some(place.state.join("wake")),
-            create: self.create,
-            busy_timeout: self.busy_timeout,
-            types: types.clone(),
-            clock: self.clock.clone(),
-        })?;
-        let (root, name) = place.root(self.root.as_deref(), &store)?;
-        store.goes_by(&name, &place.home);
+        let store = SqliteStore::open(self.store_options(&paths))?;
+        let (root, name) = paths.root(self.root.as_deref(), self.own_root_only, &store)?;
+        store.goes_by(&name, &paths.home);
         // Who only looks changes nothing.
         if self.create || self.recover {
+            store.expect_own_folder()?;
             store.record_root()?;
         }
-        let Place { db, state, .. } = place;
+        let QueuePaths { db, state, .. } = paths;
         let ids = Mutex::new(ulid::Generator::new());
-        let (clock, committer) = (self.clock, Mutex::default());
+        let (types, clock, committer) = (self.types, self.clock, Mutex::default());
         let queue = Queue {
             store,
             types,

@@ -18,6 +18,7 @@
 mod admit;
 mod apply;
 mod aside;
+mod attach;
 mod cancel;
 mod claim;
 mod commit;
@@ -83,6 +84,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::job::Job;
 use crate::payload::JobTypes;
+use crate::site::{self, Attach};
 
 /// How to open a database.
 pub struct SqliteOptions {
@@ -96,8 +98,11 @@ pub struct SqliteOptions {
     pub types: JobTypes,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Opened and closed after every COMMIT, to wake those who watch it.
-    pub wake: Option<PathBuf>,
+    /// The queue's state folder: its file `wake` is opened and closed after every COMMIT, to wake other processes.
+    /// Writes are refused if the queue was made in another folder.
+    pub state: Option<PathBuf>,
+    /// Accept a state folder in which the queue was not made, to attach it.
+    pub attach: bool,
 }
 
 impl SqliteOptions {
@@ -109,7 +114,8 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
-            wake: None,
+            state: None,
+            attach: false,
         }
     }
 }
@@ -128,7 +134,7 @@ impl SqliteStore {
     /// Opens a database, migrating an older one. A newer one, or one that is
     /// not ours, is refused and left as it was.
     pub fn open(options: SqliteOptions) -> Result<Self> {
-        let SqliteOptions { path, create, busy_timeout, types, clock, wake } = options;
+        let SqliteOptions { path, create, busy_timeout, types, clock, state, attach } = options;
         if !create && !path.exists() {
             return Err(Error::new(
                 ErrorKind::NoDatabase,
@@ -140,7 +146,8 @@ impl SqliteStore {
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))?;
         let (conn, file) = OpenedFile::opening(&path, || connection::open(&path, Role::Writer, create, busy_timeout))?;
         let at = |e: Error| connection::unopened(e, &path).context(format_args!("database {}", path.display()));
-        prepare(&conn, &path, create, busy_timeout).map_err(at)?;
+        let here = if attach { None } else { state.as_deref() };
+        let moved = prepare(&conn, &path, create, here, busy_timeout).map_err(at)?;
         let root = schema::root(&conn).map_err(at)?;
         let readers = Arc::new(Readers::new(path.clone(), file.clone(), busy_timeout));
         let (reopen_path, opened, beside) = (path.clone(), file.clone(), Arc::downgrade(&readers));
@@ -152,7 +159,8 @@ impl SqliteStore {
             connection::settle(&conn, busy_timeout)?;
             Ok(conn)
         };
-        let guard = Arc::new(Guard { file, root: OnceLock::new() });
+        let guard = Arc::new(Guard { file, root: OnceLock::new(), moved });
+        let wake = state.map(|state| state.join("wake"));
         Ok(Self {
             writer: Writer::new(conn, Box::new(reopen), Context { clock, types }, wake.as_deref())
                 .guarding(Arc::clone(&guard))
@@ -167,6 +175,16 @@ impl SqliteStore {
     /// The job in this row, if that can be read.
     fn id_of(&self, seq: i64) -> Option<String> {
         self.readers.read(|conn| query::id_of(conn, seq)).ok().flatten()
+    }
+
+    /// Refuses a state folder in which the queue was not made, as every write does.
+    pub fn expect_own_folder(&self) -> Result<()> {
+        self.guard.expect_own_folder()
+    }
+
+    /// Records `state` as the folder of the queue; false if it is recorded already.
+    pub(crate) fn attach(&self, state: PathBuf, how: Attach) -> Result<bool> {
+        self.writer.write("attach", move |tx| attach::attach(tx, &state, how))
     }
 
     /// Whether the path still leads to the file that was opened.
@@ -237,19 +255,30 @@ impl SqliteStore {
     }
 }
 
-/// From an open file to one that is known to be ours, current and durable.
-fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool, patience: Duration) -> Result<()> {
+/// Checks that the database is jobq's, creates or migrates its tables, and sets what durability needs. Returns the state
+/// folder if it is not the one in which the queue was made.
+fn prepare(
+    conn: &rusqlite::Connection,
+    path: &Path,
+    create: bool,
+    state: Option<&Path>,
+    patience: Duration,
+) -> Result<Option<PathBuf>> {
     match schema::version(conn)? {
         Some(found) => {
             schema::refuse_newer(found)?;
+            let recorded = schema::site(conn)?;
+            let moved = state.filter(|state| recorded.is_none() || site::identity(state) != recorded);
             connection::settle(conn, patience)?;
             if found < SCHEMA_VERSION {
+                moved.map_or(Ok(()), |state| Err(site::moved(state)))?;
                 schema::migrate(conn)?;
             }
+            return Ok(moved.map(Path::to_owned));
         }
         None if create => {
             connection::settle(conn, patience)?;
-            schema::create(conn)?;
+            schema::create(conn, state)?;
         }
         None => {
             schema::refuse_foreign(conn)?;
@@ -259,7 +288,7 @@ fn prepare(conn: &rusqlite::Connection, path: &Path, create: bool, patience: Dur
             ));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 impl Store for SqliteStore {

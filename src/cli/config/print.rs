@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, out: &mut Output) -> Outcome {
     };
     let file = file_beside(&db).filter(|file| file.exists());
     let mut settings = vec![given("db", whole(&db), how)];
-    let place = Place { db, config, root: global.root.clone() };
+    let place = Place::new(db, how, config, global);
     let root = root(&place);
     settings.extend(root.as_ref().ok().map(|(root, how)| given("root", root, *how)));
     settings.push(given("config", file.map(|file| whole(&file)), (Source::Default, None)));

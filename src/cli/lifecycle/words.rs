@@ -1,5 +1,7 @@
 //! What a worker's events are in words, and as JSON.
 
+use std::path::Path;
+
 use jobq::clock::rfc3339;
 use jobq::worker::{AttemptEnd, AttemptReport};
 use jobq::{WorkerEvent, printable};
@@ -11,17 +13,19 @@ use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW, below_each_other};
 use crate::cli::text::shorten;
 
 /// With the time, in lines that fit a terminal of that width.
-pub(super) fn for_people(event: &WorkerEvent, columns: Option<usize>) -> Option<String> {
+pub(super) fn for_people(event: &WorkerEvent, programs: &Path, columns: Option<usize>) -> Option<String> {
     let time = &rfc3339(now())[11..19];
-    let text = in_words(event)?;
+    let text = in_words(event, programs)?;
     let text = columns.map_or(text.clone(), |columns| below_each_other(&text, time.len() + 1, columns));
     Some(format!("{DIM}{time}{DIM:#} {text}"))
 }
 
-fn in_words(event: &WorkerEvent) -> Option<String> {
+fn in_words(event: &WorkerEvent, programs: &Path) -> Option<String> {
     Some(match event {
         WorkerEvent::Started { worker, types, concurrency } => {
-            format!("{DIM}worker {worker}, {concurrency} at a time: {}{DIM:#}", types.join(", "))
+            let programs = printable(&programs.to_string_lossy());
+            let types = types.join(", ");
+            format!("{DIM}worker {worker}, {concurrency} at a time: {types}; programs from {programs}{DIM:#}")
         }
         WorkerEvent::Attempt(attempt) => attempt_for_people(attempt),
         WorkerEvent::Reclaimed(done) => format!(
@@ -91,10 +95,12 @@ struct Line<T> {
     data: T,
 }
 
-pub(super) fn for_programs(event: &WorkerEvent) -> Option<String> {
+pub(super) fn for_programs(event: &WorkerEvent, programs: &Path) -> Option<String> {
     match event {
         WorkerEvent::Started { worker, types, concurrency } => {
-            line("worker_started", json!({ "worker": worker, "types": types, "concurrency": concurrency }))
+            let programs = programs.to_string_lossy();
+            let data = json!({ "worker": worker, "types": types, "concurrency": concurrency, "programs": programs });
+            line("worker_started", data)
         }
         WorkerEvent::Attempt(attempt) => line("attempt", attempt),
         WorkerEvent::Reclaimed(done) => line("reclaimed", done),

@@ -25,9 +25,8 @@ use crate::store::{Decision, EffectOp, Ending, EnqueueJob, Lease, PlannedEffect,
 struct OutcomeRecord {
     result: Option<Box<RawValue>>,
     follow_ups: Box<RawValue>,
-    /// See [`OutcomeRecord::hash`]. Jobs that were decided before there was one have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sha256: Option<String>,
+    /// See [`OutcomeRecord::hash`]. A record without it is never applied.
+    sha256: String,
 }
 
 /// All that a decided job is to do.
@@ -44,8 +43,8 @@ impl OutcomeRecord {
         let result = result.map_err(|e| Error::invalid("result", e))?;
         let follow_ups = serde_json::value::to_raw_value(&decision.follow_ups);
         let follow_ups = follow_ups.map_err(|e| Error::invalid("follow_ups", e))?;
-        let mut outcome = Self { result, follow_ups, sha256: None };
-        outcome.sha256 = Some(outcome.hash(job_id, decision.effects.iter()));
+        let mut outcome = Self { result, follow_ups, sha256: String::new() };
+        outcome.sha256 = outcome.hash(job_id, decision.effects.iter());
         Ok(outcome)
     }
 
@@ -76,8 +75,7 @@ pub(super) fn decided(tx: &Tx<'_>, lease: &Lease) -> Result<Option<Decided>> {
     let rows =
         tx.rows(ALL_EFFECTS, params![lease.id], |row| Ok((planned_row(row)?, read::<Option<String>>(row, 6)?)))?;
     let is_known = rows.iter().all(|(_, state)| matches!(state.as_deref(), Some("planned" | "applied")));
-    let is_same = |recorded: &String| *recorded == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect));
-    if !is_known || !outcome.sha256.as_ref().is_none_or(is_same) {
+    if !is_known || outcome.sha256 != outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect)) {
         return Ok(None);
     }
     let follow_ups = serde_json::from_str(outcome.follow_ups.get())
@@ -211,7 +209,7 @@ mod tests {
     /// differently fails every job that is decided at that moment.
     #[test]
     fn the_hash_of_a_plan_stays_what_it_is() {
-        let record = r#"{"result":{"a": 1.0},"follow_ups":[ {"anything":"a later version writes"} ]}"#;
+        let record = r#"{"result":{"a": 1.0},"follow_ups":[ {"anything":"a later version writes"} ],"sha256":""}"#;
         let record: OutcomeRecord = serde_json::from_str(record).unwrap();
         let effect = |path: &str, op| PlannedEffect {
             path: path.to_owned(),

@@ -91,6 +91,11 @@ impl Health {
         schema::root(&self.conn)
     }
 
+    /// The identity of the state folder in which the queue was made.
+    pub(crate) fn site(&self) -> Result<Option<String>> {
+        schema::site(&self.conn)
+    }
+
     /// What SQLite finds wrong with the file; nothing when it is whole. The deep
     /// look also compares every index with its table.
     pub(crate) fn damage(&self, deep: bool) -> Result<Vec<String>> {

@@ -1,12 +1,13 @@
 //! The schema's version: creating, migrating, refusing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::connection::sql_error;
 use crate::error::{Error, ErrorKind, Result};
+use crate::site;
 
 /// The version this build writes. A test compares it with `schema.sql`.
 pub const SCHEMA_VERSION: i64 = 4;
@@ -78,6 +79,18 @@ fn no_version() -> Error {
 pub(super) fn root(conn: &Connection) -> Result<Option<String>> {
     let mut statement = conn.prepare_cached("SELECT value FROM jobq_meta WHERE key = 'root'").map_err(sql_error)?;
     statement.query_row([], |row| row.get(0)).optional().map_err(sql_error)
+}
+
+/// The identity of the state folder in which the queue was made (`site.rs`).
+pub(super) fn site(conn: &Connection) -> Result<Option<String>> {
+    let recorded = "SELECT value FROM main.jobq_meta WHERE key = 'state_folder'";
+    conn.query_row(recorded, [], |row| row.get(0)).optional().map_err(sql_error)
+}
+
+/// Records the state folder as the one in which the queue was made.
+pub(super) fn record_site(conn: &Connection, identity: &str) -> Result<()> {
+    let record = "INSERT OR REPLACE INTO main.jobq_meta (key, value) VALUES ('state_folder', ?1)";
+    conn.execute(record, [identity]).map_err(sql_error).map(drop)
 }
 
 /// Whether jobs were accepted. What they did could not be found again from another folder, and what was accepted for
@@ -187,12 +200,15 @@ pub(super) fn expect_current(conn: &Connection) -> Result<Option<String>> {
 }
 
 /// Makes jobq's tables in an empty or foreign database.
-pub(super) fn create(conn: &Connection) -> Result<()> {
+pub(super) fn create(conn: &Connection, state: Option<&Path>) -> Result<()> {
     in_transaction(conn, || {
         // Another process may have been faster.
         if version(conn)?.is_none() {
             refuse_foreign(conn)?;
             conn.execute_batch(SCHEMA).map_err(sql_error)?;
+            if let Some(identity) = state.and_then(site::identity) {
+                record_site(conn, &identity)?;
+            }
         }
         Ok(())
     })

@@ -44,6 +44,7 @@ use super::opened_file::OpenedFile;
 use super::schema::{self, OwnRoot};
 use super::tx::{Context, Tx};
 use crate::error::{Error, ErrorKind, Result};
+use crate::site;
 use line::{Line, Ran, Waiting, lock};
 use log::LogBound;
 use transaction::{Outcome, after_panic, begin, execute, guarded, in_savepoint, repeat, unknown, write_anything};
@@ -83,13 +84,20 @@ pub(super) struct Guard {
     pub(super) file: OpenedFile,
     /// Where jobs do what they do.
     pub(super) root: OnceLock<OwnRoot>,
+    /// The state folder, if the queue was not made in it.
+    pub(super) moved: Option<PathBuf>,
 }
 
 impl Guard {
     /// At the beginning of every transaction, with what it finds on record.
     pub(super) fn check(&self, conn: &Connection, root: Option<&str>) -> Result<()> {
         self.file.check()?;
+        self.expect_own_folder()?;
         self.root.get().map_or(Ok(()), |own| schema::settle_root(conn, own, root))
+    }
+
+    pub(super) fn expect_own_folder(&self) -> Result<()> {
+        self.moved.as_deref().map_or(Ok(()), |state| Err(site::moved(state)))
     }
 }
 

@@ -16,7 +16,7 @@ fn writer_with_clock(folder: &std::path::Path, patience: Duration, clock: Arc<dy
     let path = folder.join("jobq.db");
     let open = move |_: bool| connection::open(&path, connection::Role::Writer, true, patience);
     let conn = open(false).unwrap();
-    prepare(&conn, &folder.join("jobq.db"), true, patience).unwrap();
+    prepare(&conn, &folder.join("jobq.db"), true, None, patience).unwrap();
     let other = Connection::open(folder.join("jobq.db")).unwrap();
     let context = Context { clock, types: JobTypes::new() };
     (Writer::new(conn, Box::new(open), context, None), other)

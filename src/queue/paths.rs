@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::sqlite::SqliteStore;
 
-pub(crate) struct Place {
+pub(crate) struct QueuePaths {
     /// The database file.
     pub(crate) db: PathBuf,
     /// Lock files, staged contents, what wakes workers.
@@ -16,7 +16,7 @@ pub(crate) struct Place {
     pub(crate) home: PathBuf,
 }
 
-impl Place {
+impl QueuePaths {
     /// Of this database; its folder is made if it may be.
     pub(crate) fn of(db: PathBuf, create: bool) -> Result<Self> {
         // SQLite goes by the file that a link leads to.
@@ -29,15 +29,29 @@ impl Place {
         };
         refuse_second_root(&folder)?;
         let folder = by_its_own_name(folder);
-        if create {
-            std::fs::create_dir_all(&folder)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))?;
-        }
         let folder = absolute(&folder)?;
         let name = db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
         let inside = folder.file_name() == Some(".jobq".as_ref());
         let home = folder.parent().filter(|_| inside).unwrap_or(&folder).to_owned();
-        Ok(Self { db: folder.join(name), state: state_folder(&folder, name), home })
+        let paths = Self { db: folder.join(name), state: state_folder(&folder, name), home };
+        if create {
+            paths.make_folders()?;
+        }
+        Ok(paths)
+    }
+
+    /// Others can neither read `.jobq` nor lock its files: prompts are private, and a shared lock stops every writer.
+    fn make_folders(&self) -> Result<()> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let make = |folder: &Path, mode| {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(mode)
+                .create(folder)
+                .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {}: {e}", folder.display())))
+        };
+        make(&self.home, 0o777)?;
+        make(&self.state, 0o700)
     }
 
     /// Programs that handle jobs, and schemas.
@@ -47,10 +61,14 @@ impl Place {
 
     /// The folder jobs may touch, and its name for the record. What one process has accepted, another may have to
     /// apply: so the first to change something puts it on record, and it holds for all.
-    pub(super) fn root(&self, named: Option<&Path>, store: &SqliteStore) -> Result<(PathBuf, String)> {
+    pub(super) fn root(&self, named: Option<&Path>, own_only: bool, store: &SqliteStore) -> Result<(PathBuf, String)> {
         let in_home = |root: Option<&str>| root.map_or_else(|| self.home.clone(), |root| self.home.join(root));
         let Some(named) = named else {
-            return Ok((in_home(store.root()), store.root().unwrap_or_default().to_owned()));
+            let root = in_home(store.root());
+            if own_only && !same_folder(&root, &self.home) {
+                return Err(self.root_elsewhere(&root));
+            }
+            return Ok((root, store.root().unwrap_or_default().to_owned()));
         };
         let named = absolute(named)?;
         if real(&named).starts_with(real(self.own_folder())) {
@@ -73,6 +91,12 @@ impl Place {
             kept.display(),
             named.display()
         )))
+    }
+
+    fn root_elsewhere(&self, root: &Path) -> Error {
+        let (db, root) = (self.db.display(), root.display());
+        let text = format!("jobs of the queue {db} change files in {root}, not in the folder in which it was found");
+        Error::new(ErrorKind::NotTrusted, format!("{text}; if that is right, name it with `--db {db}` or JOBQ_DB"))
     }
 
     /// Relative if that will do, so that all of it can be moved together, by whatever links one comes there. If it is a

@@ -49,7 +49,8 @@
 -- PRAGMA user_version because the application may own that one. Every write
 -- transaction of jobq reads it again, so an old process never writes into a
 -- schema that has moved on. root is the folder jobs may touch, if it is not the
--- one that follows from where the database is.
+-- one that follows from where the database is. state_folder is the inode and
+-- birth time of the folder in which the queue was made: a copy is only read.
 -- ---------------------------------------------------------------------------
 CREATE TABLE jobq_meta (
     key   TEXT NOT NULL PRIMARY KEY,

@@ -99,8 +99,8 @@ pub(crate) enum Command {
     Prune(PruneArgs),
     /// Check the queue's health
     Doctor(DoctorArgs),
-    /// The folder in which the queue was made
-    #[command(subcommand)]
+    /// Say where a queue belongs whose folder was copied or moved
+    #[command(subcommand, after_help = "Example:\n  jobq site attach --move")]
     Site(SiteCommand),
     /// The known job types, where each comes from, its defaults and schema
     Handlers(HandlersArgs),

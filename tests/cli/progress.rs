@@ -108,7 +108,7 @@ fn a_drain_shows_how_far_it_is_and_lines_of_their_own() {
     // A line begins with its time, or goes on below what comes after that, and not with what is left of a bar.
     let (last, rest) = lines.split_last().unwrap();
     assert!(rest.iter().all(|line| line.as_bytes()[2] == b':' || line.starts_with("         ")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("         ") && line.ends_with("sync_aws, waits")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("         ") && line.contains("sync_aws, waits;")), "{lines:?}");
     assert_eq!(last, "1 completed, 1 failed, 0 to be repeated");
 }
 

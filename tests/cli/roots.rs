@@ -50,8 +50,8 @@ fn a_worker_that_is_told_a_root_puts_it_on_record() {
     let q = Scratch::new();
     std::fs::create_dir(q.path().join("o")).unwrap();
     q.ok(&["--db", ".jobq/jobq.db", "--root", "o", "worker", "--drain"]);
-    q.enqueue(&["create_file", FILE]);
-    q.ok(&["worker", "--drain"]);
+    q.ok(&["--db", ".jobq/jobq.db", "enqueue", "create_file", FILE]);
+    q.ok(&["--db", ".jobq/jobq.db", "worker", "--drain"]);
     assert!(q.path().join("o/mine.txt").exists());
 }
 
@@ -77,7 +77,7 @@ fn a_worker_ends_when_a_root_is_put_on_record_meanwhile() {
     q.ok(&["--db", ".jobq/jobq.db", "--root", "o", "enqueue", "create_file", FILE]);
     let (code, said) = worker.end();
     assert!(code == Some(5) && said.contains("was put on record by another process"), "{said}");
-    q.ok(&["worker", "--drain"]);
+    q.ok(&["--db", ".jobq/jobq.db", "worker", "--drain"]);
     assert!(q.path().join("o/mine.txt").exists());
 }
 

@@ -30,6 +30,7 @@ impl Bench {
             create: true,
             types: types(),
             clock: clock.clone(),
+            state: Some(world.state()),
             ..SqliteOptions::new(&path)
         });
         Self { store: store.unwrap(), world, clock }

@@ -19,10 +19,10 @@ use super::support::{claim_request, contents, note, options_for, owner, queue_at
 /// Every file beside the database except the index of the WAL, which SQLite
 /// rebuilds at will and which carries no content. No connection may be open.
 fn files(db: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = std::fs::read_dir(db.parent().unwrap()).unwrap().map(|entry| {
-        let entry = entry.unwrap();
-        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
-    });
+    let entries = std::fs::read_dir(db.parent().unwrap()).unwrap().map(Result::unwrap);
+    let files = entries
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()));
     // An empty WAL says nothing, so it is as good as none.
     files.filter(|(name, bytes)| !name.ends_with("-shm") && !bytes.is_empty()).collect()
 }

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use jobq::store::{CancelOutcome, Completion, Ending, Lease, Store as _};
-use jobq::{ErrorKind, NewJob, Queue};
+use jobq::{Attach, ErrorKind, NewJob, Queue, QueueOptions};
 use rusqlite::ffi::{SQLITE_FULL, SQLITE_IOERR_READ, SQLITE_IOERR_WRITE};
 
 use super::group::{Caller, enqueue, opener, together};
@@ -27,6 +27,7 @@ fn filled(bench: &Bench) -> (Queue, String) {
         (std::fs::read(&bench.db).unwrap(), opener)
     });
     std::fs::write(&bench.db, bytes).unwrap();
+    QueueOptions::at(&bench.db).attach(Attach::Move).unwrap();
     (bench.queue(), opener.clone())
 }
 

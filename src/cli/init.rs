@@ -14,15 +14,14 @@ use super::config::{self, Config};
 use super::output::Output;
 use super::{Answer, Outcome, locate, trust};
 
-/// The database and what processes leave beside it is theirs; settings and
-/// handlers are the project's.
+/// Version control keeps settings and handlers. The rest belongs to one machine.
 const GITIGNORE: &str = "/*\n!/.gitignore\n!/config.toml\n!/handlers/\n";
 
 pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome {
     if args.dir.is_some() && (global.db.is_some() || global.root.is_some()) {
         return Err(Error::invalid("DIR", "give either a folder, or --db, or --root").into());
     }
-    // What was typed counts before what stands in the environment.
+    // Arguments come before the environment.
     let own = match (&args.dir, &global.root) {
         (None, None) => global.db.clone().or_else(locate::from_environment),
         _ => global.db.clone(),
@@ -43,7 +42,7 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
         None if named => options.open()?,
         None => options.own_root_only().open()?,
     });
-    // Beside a database of the application's own, jobq leaves no files.
+    // An application's own database gets no files beside it.
     if own.is_none() {
         write_if_missing(&db.with_file_name("config.toml"), config::TEMPLATE)?;
         write_if_missing(&db.with_file_name(".gitignore"), GITIGNORE)?;
@@ -56,10 +55,10 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
             Before::Nothing => out.line(format_args!("made {shown}"))?,
             _ => out.line(format_args!("added jobq's tables to {shown}"))?,
         }
-        // Where the queue is not found by itself, the next command has to be in its folder, or name it.
+        // The next command must run in the queue's folder, or name the queue.
         let go = match (args.dir.as_deref().or(global.root.as_deref()), &own) {
             (_, Some(db)) if global.db.is_some() => format!("jobq --db {}", locate::quoted(db)),
-            // The variable would count before the folder.
+            // JOBQ_DB would win over the working folder.
             (Some(folder), _) if locate::from_environment().is_some() => {
                 format!("jobq --root {}", locate::quoted(folder))
             }
@@ -85,11 +84,11 @@ fn make_own(state: &Path) -> Result<()> {
     trust::check(state)
 }
 
-/// What there was.
+/// What the path led to before.
 #[derive(PartialEq)]
 enum Before {
     Nothing,
-    /// The application's own.
+    /// An application's database without jobq's tables.
     Database,
     Queue,
 }

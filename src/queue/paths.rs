@@ -1,5 +1,4 @@
-//! Where a queue's things are. All of it follows from the database, so that all
-//! processes agree, by whatever name they know it.
+//! The paths of a queue. All follow from the path of its database, so processes agree whatever name they use for it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,16 +9,16 @@ use crate::store::sqlite::SqliteStore;
 pub(crate) struct QueuePaths {
     /// The database file.
     pub(crate) db: PathBuf,
-    /// Lock files, staged contents, what wakes workers.
+    /// The state folder: lock files, staged contents, the file that wakes workers.
     pub(crate) state: PathBuf,
-    /// The folder jobs may touch, unless another one is on record.
+    /// The folder that jobs may touch, unless the database records another.
     pub(crate) home: PathBuf,
 }
 
 impl QueuePaths {
-    /// Of this database; its folder is made if it may be.
+    /// The paths of this database. With `create`, makes the folders.
     pub(crate) fn of(db: PathBuf, create: bool) -> Result<Self> {
-        // SQLite goes by the file that a link leads to.
+        // SQLite names its log after the target of a link.
         let is_link = std::fs::symlink_metadata(&db).is_ok_and(|found| found.is_symlink());
         let target = if is_link { std::fs::canonicalize(&db).ok() } else { None };
         let db = target.unwrap_or(db);
@@ -28,7 +27,7 @@ impl QueuePaths {
             _ => PathBuf::from("."),
         };
         refuse_second_root(&folder)?;
-        let folder = by_its_own_name(folder);
+        let folder = without_link(folder);
         let folder = absolute(&folder)?;
         let name = db.file_name().ok_or_else(|| Error::invalid("db", "names a folder, not a file"))?;
         let inside = folder.file_name() == Some(".jobq".as_ref());
@@ -59,8 +58,8 @@ impl QueuePaths {
         self.state.join("handlers")
     }
 
-    /// The folder jobs may touch, and its name for the record. What one process has accepted, another may have to
-    /// apply: so the first to change something puts it on record, and it holds for all.
+    /// The folder that jobs may touch, and its name for the database. One process may apply what another accepted, so the
+    /// first one that changes something records the root for all.
     pub(super) fn root(&self, named: Option<&Path>, own_only: bool, store: &SqliteStore) -> Result<(PathBuf, String)> {
         let in_home = |root: Option<&str>| root.map_or_else(|| self.home.clone(), |root| self.home.join(root));
         let Some(named) = named else {
@@ -74,7 +73,7 @@ impl QueuePaths {
         if real(&named).starts_with(real(self.own_folder())) {
             return Err(Error::invalid(
                 "root",
-                format_args!("{} is in the queue's own folder, which its jobs must not touch", named.display()),
+                format_args!("{} is in the queue's own folder, which jobs must not touch", named.display()),
             ));
         }
         let (on_record, used) = store.root_and_use()?;
@@ -99,8 +98,8 @@ impl QueuePaths {
         Error::new(ErrorKind::NotTrusted, format!("{text}; if that is right, name it with `--db {db}` or JOBQ_DB"))
     }
 
-    /// Relative if that will do, so that all of it can be moved together, by whatever links one comes there. If it is a
-    /// link itself, that is its name: others may be put in its place.
+    /// The root relative to the home if it is below it, so both can be moved together. Links on the way are resolved. A
+    /// root that is itself a link keeps its name, because its user may point it elsewhere.
     fn shortened(&self, root: &Path) -> Result<String> {
         let root = match (root.parent(), root.file_name()) {
             (Some(parent), Some(name)) => real(parent).join(name),
@@ -110,7 +109,7 @@ impl QueuePaths {
         text.ok_or_else(|| Error::invalid("root", "is not text; give it another name"))
     }
 
-    /// The `.jobq` in which or beside which everything of jobq's is.
+    /// The `.jobq` that holds the state folder, or is it.
     fn own_folder(&self) -> &Path {
         if self.state.file_name() == Some(".jobq".as_ref()) {
             &self.state
@@ -120,8 +119,7 @@ impl QueuePaths {
     }
 }
 
-/// One queue has one root. Through a link to its folder it would have another, and what was accepted for the one
-/// would be done in the other.
+/// A link to `.jobq` would give the queue a second root: jobs accepted for one root would change files in the other.
 fn refuse_second_root(folder: &Path) -> Result<()> {
     let is_link = std::fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink());
     if !is_link || folder.file_name() != Some(".jobq".as_ref()) {
@@ -141,14 +139,14 @@ fn refuse_second_root(folder: &Path) -> Result<()> {
     Err(Error::invalid("db", text))
 }
 
-/// What is in `.jobq` is so by whatever link one comes to it: the folder around it is the one its jobs may touch.
-fn by_its_own_name(folder: PathBuf) -> PathBuf {
+/// Replaces a link of another name by the `.jobq` that it leads to, so that the home is the folder around `.jobq`.
+fn without_link(folder: PathBuf) -> PathBuf {
     let is_link = std::fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink());
     let target = if is_link { std::fs::canonicalize(&folder).ok() } else { None };
     target.filter(|target| target.file_name() == Some(".jobq".as_ref())).unwrap_or(folder)
 }
 
-/// So that the process may change its folder.
+/// The process may change its working folder later.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))
@@ -158,7 +156,7 @@ fn same_folder(one: &Path, other: &Path) -> bool {
     one == other || real(one) == real(other)
 }
 
-/// Without links, as far as it is there.
+/// Resolves links in the part of the path that exists.
 fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => real(parent).join(name),
@@ -166,10 +164,8 @@ fn real(path: &Path) -> PathBuf {
     })
 }
 
-/// Where lock files and staged contents are: in `.jobq` for the database that is
-/// there, and in a folder of its own beside any other, which may have neighbours.
-/// Two databases must never share one: each would take what the other has staged
-/// for litter.
+/// `.jobq` itself for `.jobq/jobq.db`, and a folder in `.jobq` for any other database. Two databases never share a state
+/// folder, because each would delete the other's staged files as leftovers.
 fn state_folder(folder: &Path, name: &OsStr) -> PathBuf {
     if folder.file_name() == Some(".jobq".as_ref()) && name == "jobq.db" {
         return folder.to_owned();

@@ -38,8 +38,8 @@ pub(crate) fn moved(state: &Path) -> Error {
     Error::new(
         ErrorKind::NotTrusted,
         format!(
-            "{} is not the folder in which this queue was made: it was copied, unpacked or cloned, so nothing was \
-             changed; run `jobq site attach --new` for a copy or somebody else's queue (its unfinished jobs end), or \
+            "{} is not on record as the folder in which this queue was made: it was copied, unpacked or cloned, or made by \
+             version 0.1; nothing was changed; run `jobq site attach --new` for a copy or somebody else's queue (its unfinished jobs end), or \
              `jobq site attach --move` if the original is gone (they go on here)",
             state.display()
         ),

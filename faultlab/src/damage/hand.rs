@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jobq::{
-    Context, ErrorKind, Handler, HandlerError, Outcome, QueueOptions, Registry, Shutdown, Worker, WorkerEvent,
+    Attach, Context, ErrorKind, Handler, HandlerError, Outcome, QueueOptions, Registry, Shutdown, Worker, WorkerEvent,
     WorkerOptions,
 };
 
@@ -78,7 +78,10 @@ fn said_of_the_database(log: &Path) -> Option<String> {
 /// Opens the queue and does all there is to do.
 fn find(folder: &Path) -> jobq::Result<()> {
     let registry = registry(folder);
-    let queue = QueueOptions::in_folder(folder.join("root")).types(registry.types()).open()?;
+    let options = || QueueOptions::in_folder(folder.join("root")).types(registry.types());
+    // Each case damages a copy of one queue.
+    options().attach(Attach::Move)?;
+    let queue = options().open()?;
     let options = WorkerOptions { drain: true, concurrency: 2, ..WorkerOptions::default() };
     let shutdown = Shutdown::new();
     let (tell, troubles) = channel();

@@ -314,8 +314,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "plan hash",
         "src/store/sqlite/decide.rs",
-        "*recorded == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect));",
-        "recorded.len() == outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect)).len();",
+        "outcome.sha256 != outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect)) {",
+        "outcome.sha256.len() != outcome.hash(&lease.id, rows.iter().map(|(effect, _)| effect)).len() {",
         test("--test effects", "through_the_store"),
     ),
     mutant(

@@ -19,7 +19,8 @@ const OPEN: u32 = 0o077;
 pub(super) fn check(state: &Path) -> Result<()> {
     let found = look(state)?;
     if found.is_symlink() {
-        return Err(not_trusted(format!("{} is a link", state.display()), &name_it(state)));
+        let target = state.canonicalize().unwrap_or_else(|_| state.to_owned());
+        return Err(not_trusted(format!("{} is a link", state.display()), &name_it(&target)));
     }
     check_one(state, &found, true)?;
     check_entries(state, found.mode() & OPEN != 0)

@@ -121,7 +121,8 @@ fn what_others_can_write_in_an_open_state_folder_is_refused() {
 fn a_state_folder_or_database_that_is_a_link_is_refused() {
     let (q, other) = (Scratch::empty(), Scratch::new());
     symlink(other.path().join(".jobq"), q.path().join(".jobq")).unwrap();
-    assert!(q.refused(5, &["list"]).contains("is a link"));
+    let (error, target) = (q.refused(5, &["list"]), other.path().canonicalize().unwrap());
+    assert!(error.contains("is a link") && error.contains(&format!("`--root {}`", target.display())), "{error}");
     let q = Scratch::new();
     fs::remove_file(q.db()).unwrap();
     symlink(other.db(), q.db()).unwrap();

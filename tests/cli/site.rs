@@ -45,7 +45,7 @@ fn copies() -> Vec<(&'static str, Scratch)> {
     let ways = [
         (
             "tar",
-            "tar -cf ../q.tar .jobq && rm -r .jobq && mkdir new && tar -xf ../q.tar -C new && rm ../q.tar && mv new/.jobq .",
+            "tar -cf q.tar .jobq && rm -r .jobq && mkdir new && tar -xf q.tar -C new && rm q.tar && mv new/.jobq .",
         ),
         ("cp", "cp -a .jobq copy && rm -r .jobq && mv copy .jobq"),
         (

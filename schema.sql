@@ -1,4 +1,4 @@
--- jobq schema, version 4.
+-- jobq schema, version 5.
 --
 -- This file is the only copy of the schema and the contract for programs in
 -- any language. It needs nothing beyond a stock SQLite 3.37.
@@ -9,7 +9,8 @@
 --        INSERT INTO jobs (id, type, payload) VALUES (?, ?, ?);
 --      id is a new name (letters, digits, `-` and `_`, at most 64; a UUID is
 --      one), type names the handler (1 to 64 letters, digits, `_`, `.` and `-`),
---      payload is a JSON object as text, at most 16 MiB and 128 levels.
+--      payload is a JSON object as text, at most 16 MiB and 128 levels, and no
+--      object in it has a key twice.
 --      If wanted, besides:
 --        priority         default 0
 --        run_at           not before this time
@@ -23,7 +24,7 @@
 --                         key; '' means "no key, never a duplicate", NULL means
 --                         "the type's own rule". Keys do not begin with 'payload:'
 --        holds            a JSON array of lanes, as in '["lane:reports"]'
---      Every other column is jobq's own and is left out.
+--      Every other column is jobq's own: leave it out, or give its default.
 --      What happens then:
 --        the INSERT fails              id or key is taken, or a column was given
 --                                      that is jobq's own; see the triggers
@@ -57,7 +58,7 @@ CREATE TABLE jobq_meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '4');
+INSERT INTO jobq_meta (key, value) VALUES ('schema_version', '5');
 
 -- ---------------------------------------------------------------------------
 -- jobs: one row per job, whatever its type. Adding a type never changes this.
@@ -356,11 +357,27 @@ CREATE TABLE type_pauses (
 -- ---------------------------------------------------------------------------
 
 -- A job starts pending, unowned and untried, at the end of the line (an
--- automatic seq reads as -1 here) …
+-- automatic seq reads as -1 here), and claims nothing that only a run or
+-- admission can give it: a forged checkpoint would reach a program …
 CREATE TRIGGER jobs_insert BEFORE INSERT ON jobs
 WHEN NEW.seq <> -1 OR NEW.status <> 'pending' OR NEW.attempts <> 0 OR NEW.token <> 0 OR NEW.locked_by IS NOT NULL
-  OR NEW.outcome IS NOT NULL OR NEW.event_seq <> 1 OR NEW.cancel_requested <> 0
+  OR NEW.outcome IS NOT NULL OR NEW.event_seq <> 1 OR NEW.cancel_requested <> 0 OR NEW.heartbeat <> 0
+  OR NEW.locked_at IS NOT NULL OR NEW.heartbeat_at IS NOT NULL OR NEW.claimed_at IS NOT NULL
+  OR NEW.completed_at IS NOT NULL OR NEW.last_error IS NOT NULL OR NEW.progress IS NOT NULL
+  OR NEW.checkpoint IS NOT NULL OR NEW.result IS NOT NULL
+  OR (NEW.gate <> 'new' AND (NEW.payload_hash IS NULL OR NEW.timeout IS NULL OR NEW.backoff_base IS NULL
+                             OR NEW.backoff_max IS NULL))
 BEGIN
+    SELECT RAISE(FAIL, 'jobq: last_error, progress, checkpoint and result come from a run of the job; leave them out')
+     WHERE NEW.last_error IS NOT NULL OR NEW.progress IS NOT NULL OR NEW.checkpoint IS NOT NULL
+        OR NEW.result IS NOT NULL;
+    SELECT RAISE(FAIL, 'jobq: heartbeat, locked_at, heartbeat_at, claimed_at and completed_at come from a run of the job; leave them out')
+     WHERE NEW.status = 'pending'
+       AND (NEW.heartbeat <> 0 OR NEW.locked_at IS NOT NULL OR NEW.heartbeat_at IS NOT NULL
+            OR NEW.claimed_at IS NOT NULL OR NEW.completed_at IS NOT NULL);
+    SELECT RAISE(FAIL, 'jobq: gate is new until jobq has admitted the job; leave it out, and payload_hash too')
+     WHERE NEW.gate <> 'new' AND (NEW.payload_hash IS NULL OR NEW.timeout IS NULL OR NEW.backoff_base IS NULL
+                                  OR NEW.backoff_max IS NULL);
     SELECT RAISE(FAIL, 'jobq: a job is inserted as pending, without a seq, attempts, token, lock or outcome of its own');
 END;
 

@@ -128,6 +128,28 @@ fn work_of_version_3_goes_on() {
 }
 
 #[test]
+fn work_of_version_4_goes_on_and_a_forged_row_is_refused() {
+    let (_folder, db) = written_by(4);
+    let store = SqliteStore::open(options_for(&db, false)).unwrap();
+    let mut jobs = store.list(&jobq::Filter::default()).unwrap();
+    jobs.reverse();
+    let found: Vec<_> = jobs.iter().map(|job| (job.seq, job.job_type.as_str(), job.status, job.gate)).collect();
+    let expected = [
+        (1, "create_file", Status::Completed, None),
+        (2, "create_file", Status::Failed, None),
+        (3, "delete_file", Status::Pending, Some(Gate::Delayed)),
+        (4, "send_mail", Status::Pending, Some(Gate::New)),
+        (5, "create_file", Status::Pending, Some(Gate::Ready)),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(store.stats().unwrap().paused[0].job_type, "send_mail");
+    let forged = "INSERT INTO jobs (id, type, payload, checkpoint) VALUES ('forged', 'send_mail', '{}', '{}')";
+    let refused = raw(&db).execute(forged, []).unwrap_err().to_string();
+    assert!(refused.contains("checkpoint"), "{refused}");
+    assert_eq!(super::support::claim(&store, 10).iter().map(|claim| claim.job.seq).collect::<Vec<_>>(), [5]);
+}
+
+#[test]
 fn the_migration_knows_which_retries_would_undo_a_later_job() {
     let (_folder, db) = version_1();
     let store = SqliteStore::open(options_for(&db, false)).unwrap();

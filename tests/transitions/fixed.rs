@@ -49,13 +49,63 @@ fn a_job_is_inserted_as_pending_untried_and_unowned() {
         let sql = format!("INSERT INTO jobs (id, type, payload, {columns}) VALUES ('new', 'note', '{{}}', {values})");
         assert_refused(&conn, &sql, "jobq: a job is inserted as pending");
     }
-    for (columns, values) in [("priority", "2147483648"), ("max_attempts", "0"), ("gate", "'ready'")] {
+    for (columns, values) in [("priority", "2147483648"), ("max_attempts", "0")] {
         let sql = format!("INSERT INTO jobs (id, type, payload, {columns}) VALUES ('new', 'note', '{{}}', {values})");
         assert_refused(&conn, &sql, "CHECK constraint failed");
     }
     assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('', 'note', '{}')", "CHECK constraint failed");
     assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('new', '', '{}')", "CHECK constraint failed");
     assert_refused(&conn, "INSERT INTO jobs (id, type, payload) VALUES ('new', 'note', x'7b7d')", "cannot store BLOB");
+}
+
+#[test]
+fn an_insert_claims_nothing_that_a_run_or_admission_gives() {
+    let conn = one_job_in_every_state();
+    let run = "last_error, progress, checkpoint and result come from a run";
+    let times = "heartbeat, locked_at, heartbeat_at, claimed_at and completed_at come from a run";
+    let gate = "gate is new until jobq has admitted the job";
+    for (columns, values, because) in [
+        ("checkpoint", "'{}'", run),
+        ("progress", "'{}'", run),
+        ("result", "'{}'", run),
+        ("last_error", "''", run),
+        ("heartbeat", "1", times),
+        ("locked_at", "0", times),
+        ("heartbeat_at", "0", times),
+        ("claimed_at", "0", times),
+        ("completed_at", "0", times),
+        ("gate", "'ready'", gate),
+        ("gate, payload_hash", "'ready', 'h'", gate),
+        ("gate, payload_hash", "'held', 'h'", gate),
+        ("gate, payload_hash", "'backoff', 'h'", gate),
+        ("gate, timeout, backoff_base, backoff_max", "'ready', 1, 1, 1", gate),
+        ("gate, payload_hash, backoff_base, backoff_max", "'ready', 'h', 1, 1", gate),
+        ("gate, payload_hash, timeout, backoff_max", "'ready', 'h', 1, 1", gate),
+        ("gate, payload_hash, timeout, backoff_base", "'ready', 'h', 1, 1", gate),
+    ] {
+        let sql = format!("INSERT INTO jobs (id, type, payload, {columns}) VALUES ('new', 'note', '{{}}', {values})");
+        assert_refused(&conn, &sql, because);
+    }
+}
+
+/// As an ORM sends them: every column of the table, those that were left alone with their default.
+#[test]
+fn an_insert_may_name_any_column_with_its_default() {
+    let conn = database();
+    let columns = rows(&conn, "SELECT name, dflt_value FROM pragma_table_info('jobs')");
+    let given = ["id", "type", "payload"];
+    let others: Vec<_> = columns.into_iter().filter(|row| !given.contains(&row[0].as_str())).collect();
+    assert!(others.len() > 25, "{others:?}");
+    for row in &others {
+        let [column, default] = row.as_slice() else { panic!("{row:?}") };
+        let sql = format!("INSERT INTO jobs (id, type, payload, {column}) VALUES ('{column}', 'note', '{{}}', {default})");
+        assert_eq!(conn.execute(&sql, []), Ok(1), "{sql}");
+    }
+    let [names, defaults] = [0, 1].map(|at| others.iter().map(|row| row[at].as_str()).collect::<Vec<_>>().join(", "));
+    let all = format!("INSERT INTO jobs (id, type, payload, {names}) VALUES ('all', 'note', '{{}}', {defaults})");
+    assert_eq!(conn.execute(&all, []), Ok(1), "{all}");
+    let dated = "INSERT INTO jobs (id, type, payload, created_at) VALUES ('dated', 'note', '{}', 1700000000000)";
+    assert_eq!(conn.execute(dated, []), Ok(1));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::site;
 
 /// The version this build writes. A test compares it with `schema.sql`.
-pub const SCHEMA_VERSION: i64 = 4;
+pub const SCHEMA_VERSION: i64 = 5;
 
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
@@ -25,6 +25,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { from: 1, sql: include_str!("../../../migrations/0002_retry_guards.sql") },
     Migration { from: 2, sql: include_str!("../../../migrations/0003_effects_by_path.sql") },
     Migration { from: 3, sql: include_str!("../../../migrations/0004_type_pauses.sql") },
+    Migration { from: 4, sql: include_str!("../../../migrations/0005_forged_rows.sql") },
 ];
 
 /// What a database is made of, `type name`, each with its text without comments and white space.

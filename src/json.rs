@@ -1,10 +1,11 @@
 //! JSON as it is stored: kept byte for byte as it was given, compared by
 //! meaning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -59,7 +60,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\r'])
 }
 
-/// Checks what holds for every payload: size, depth, and being an object.
+/// Checks size, depth, and that the text begins as an object. Whether it is JSON shows when it is parsed.
 pub(crate) fn check_object(text: &str) -> Result<()> {
     let bad = |why: &str| Err(Error::invalid("payload", why));
     if text.len() > MAX_JSON_BYTES {
@@ -87,6 +88,67 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     let value = T::deserialize(&mut parser)?;
     parser.end()?;
     Ok(value)
+}
+
+/// JSON in which no object has a key twice, compared after unescaping. Readers disagree about which of the two counts:
+/// a schema would check one, and a program could use the other.
+pub(crate) struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> de::Visitor<'de> for UniqueKeys {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut keys = BTreeSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if keys.contains(&key) {
+                // The parser adds line and column. A key may have megabytes.
+                let key: String = key.chars().take(80).collect();
+                return Err(de::Error::custom(format_args!("an object has the key {key:?} twice; keep one")));
+            }
+            keys.insert(key);
+            map.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
 }
 
 /// sha256 of some bytes, in hexadecimal.

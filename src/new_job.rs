@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{Millis, millis};
 use crate::error::{Error, Result};
 use crate::json;
-use crate::payload::{Checked, DefaultKey, Hold, JobTypes, Payload, check_label, check_type_name, check_unknown};
+use crate::payload::{Checked, DefaultKey, Hold, JobTypes, Payload, check_label, check_text, check_type_name};
 use crate::retry::Backoff;
 use crate::store::{Dedup, EnqueueJob};
 
@@ -117,7 +117,7 @@ impl NewJob {
     pub fn of<P: Payload>(payload: &P) -> Self {
         let content = Checked::of(payload).and_then(|checked| {
             let text = serde_json::to_string(payload).map_err(|e| Error::invalid("payload", e))?;
-            json::check_object(&text)?;
+            check_text(&text)?;
             // Numbers that JSON has not become this. Others are not read back: it would cost each job something.
             if text.contains("null") {
                 json::parse::<P>(&text).map_err(|e| {
@@ -320,7 +320,7 @@ impl NewJob {
             Content::Raw(text) => match types.check(&self.job_type, &text) {
                 Some(checked) => (text, checked?, types.defaults(&self.job_type), true),
                 None => {
-                    (check_unknown(&text).map(|()| text)?, Checked::unknown(), types.defaults(&self.job_type), false)
+                    (check_text(&text).map(|()| text)?, Checked::unknown(), types.defaults(&self.job_type), false)
                 }
             },
         };

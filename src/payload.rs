@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::json;
@@ -259,7 +258,7 @@ impl JobTypes {
     #[must_use]
     pub fn with<P: Payload>(mut self) -> Self {
         let check: Arc<Check> = Arc::new(|text| {
-            json::check_object(text)?;
+            check_text(text)?;
             let payload: P = json::parse(text).map_err(|e| payload_error(&e))?;
             Checked::of(&payload)
         });
@@ -327,10 +326,10 @@ impl std::fmt::Debug for JobTypes {
     }
 }
 
-/// Checks a payload of a type this process does not know: any JSON object.
-pub(crate) fn check_unknown(text: &str) -> Result<()> {
+/// Checks what every payload must be, whatever its type: a JSON object within the limits, no key twice in an object.
+pub(crate) fn check_text(text: &str) -> Result<()> {
     json::check_object(text)?;
-    json::parse::<Value>(text).map(drop).map_err(|e| payload_error(&e))
+    json::parse::<json::UniqueKeys>(text).map(drop).map_err(|e| payload_error(&e))
 }
 
 fn payload_error(error: &serde_json::Error) -> Error {

@@ -67,6 +67,28 @@ fn a_typed_payload_goes_in_and_a_typed_result_comes_out() {
     assert!(queue.result::<Sum>(&other.id).unwrap_err().is_invalid(), "another type's result");
 }
 
+/// With `flatten`, a map can bring a key that the type has already.
+#[test]
+fn a_typed_payload_that_is_written_with_a_key_twice_is_refused() {
+    #[derive(Serialize, Deserialize)]
+    struct Open {
+        to: String,
+        #[serde(flatten)]
+        more: std::collections::BTreeMap<String, String>,
+    }
+    impl Payload for Open {
+        const TYPE: &'static str = "open";
+        type Output = ();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(&folder);
+    let job = |key: &str| Open { to: "a".into(), more: [(key.into(), "b".into())].into() };
+    let refused = queue.enqueue(job("to")).unwrap_err();
+    assert_eq!((refused.kind(), refused.field()), (ErrorKind::Invalid, Some("payload")), "{refused}");
+    assert!(refused.to_string().contains("has the key \"to\" twice"), "{refused}");
+    queue.enqueue(job("cc")).unwrap();
+}
+
 #[test]
 fn an_invalid_payload_is_refused_typed_or_raw_with_its_field() {
     let folder = tempfile::tempdir().unwrap();

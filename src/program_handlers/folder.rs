@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use super::ListedProgram;
 use super::schema::Schema;
 use super::settings::ProgramSettings;
-use crate::json;
-use crate::payload::{Checked, JobType, MoreTypes, check_type_name, check_unknown};
+use crate::payload::{Checked, JobType, MoreTypes, check_text, check_type_name};
 
 const SCHEMA: &str = ".schema.json";
 /// For so long one look is good: many jobs are queued in that time.
@@ -148,12 +147,9 @@ impl MoreTypes for Folder {
         }
         let schema = look.schema;
         let check = move |text: &str| {
-            match &schema {
-                Some(schema) => {
-                    json::check_object(text)?;
-                    schema.check(text)?;
-                }
-                None => check_unknown(text)?,
+            check_text(text)?;
+            if let Some(schema) = &schema {
+                schema.check(text)?;
             }
             Ok(Checked::unknown())
         };

@@ -15,6 +15,7 @@ use super::span;
 use crate::effects::Files;
 use crate::handler::{Context, HandlerError, Run, Stop, Verdict, timed_out};
 use crate::job::Job;
+use crate::payload::check_text;
 use crate::store::{Applier, Decision, EnqueueJob, Failure, Lease, PlannedEffect, Step};
 
 /// What came of an attempt, not durable yet.
@@ -209,6 +210,8 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         // Called off, or lost, while it waited for a thread.
         ctx.check()?;
     }
+    // Once more: a row may have been forged past admission, and no handler gets text that is no JSON.
+    check_text(job.payload.as_str())?;
     let prepared = catch_unwind(AssertUnwindSafe(|| handler.run(&ctx, job))).unwrap_or_else(|panic| {
         let error = HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())));
         forget(panic);

@@ -53,6 +53,32 @@ fn a_bad_request_is_refused_with_its_field_and_leaves_no_row() {
     assert_eq!(q.count(), 0);
 }
 
+/// A schema would check one of the two values, and a program could use the other.
+#[test]
+fn a_key_that_an_object_has_twice_is_refused_wherever_a_payload_comes_in() {
+    let q = Scratch::new();
+    let refused = |args: &[&str], input: &str| {
+        let said = q.run_with_input(args, input);
+        assert_eq!((said.code, q.count()), (2, 0), "{args:?} {input}: {}", said.stderr);
+        assert!(said.stderr.contains("has the key \"to\" twice"), "{args:?} {input}: {}", said.stderr);
+        said.stderr
+    };
+    let escaped = r#"{"a":[{"b":{"to":1,"\u0074o":1}}]}"#;
+    for payload in [r#"{"to":"a","to":"b"}"#, r#"{"a":[1,{"to":1},{"to":1,"x":{},"to":2}]}"#, escaped] {
+        refused(&["enqueue", "send_mail", payload], "");
+        refused(&["enqueue", "send_mail", "-"], payload);
+        let job = format!(r#"{{"type":"send_mail","payload":{payload}}}"#);
+        refused(&["enqueue", "--batch", "-"], &job);
+        refused(&["commit"], &format!(r#"{{"writes":[{{"path":"a.txt","text":""}}],"jobs":[{job}]}}"#));
+    }
+    let place = refused(&["enqueue", "send_mail", "{\n\"to\":1,\n\"to\":2}"], "");
+    assert!(place.contains("line 3 column 4"), "{place}");
+    // A type that is known here, in a part of the payload that takes any value.
+    let config = r#"{"resourceType":"AWS::S3::Bucket","resourceId":"b","config":{"to":1,"to":2}}"#;
+    refused(&["enqueue", "sync_aws", config], "");
+    assert_eq!(q.run(&["enqueue", "send_mail", r#"{"to":1,"To":1,"a":[{"to":1},{"to":1}]}"#]).code, 0);
+}
+
 #[test]
 fn a_payload_beyond_16_mib_is_refused_and_one_just_below_is_taken() {
     let q = Scratch::new();

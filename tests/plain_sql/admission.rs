@@ -86,6 +86,7 @@ fn an_invalid_row_fails_through_claimed_and_alone() {
         ["wrong-field", "note", r#"{"txt": 1}"#],
         ["not-an-object", "note", "[]"],
         ["bad-path", "create_file", r#"{"path": "../etc/passwd", "content": ""}"#],
+        ["twice", "sync_aws", r#"{"resourceType":"A::B::C","resourceId":"a","config":{"a":1,"\u0061":2}}"#],
         ["../x", "note", r#"{"text": "bad name"}"#],
         ["after", "note", r#"{"text": "after"}"#],
     ]);
@@ -98,6 +99,7 @@ fn an_invalid_row_fails_through_claimed_and_alone() {
         ("wrong-field", "payload: unknown field `txt`"),
         ("not-an-object", "payload: is JSON but not an object"),
         ("bad-path", "path: contains `..`"),
+        ("twice", "payload: an object has the key \"a\" twice"),
         ("../x", "id: is at most 64 letters"),
         ("bad-holds", "holds: is a JSON array of lanes"),
     ] {

@@ -158,3 +158,26 @@ fn built_in_types_are_never_taken_over() {
     assert_eq!((job.status, place.read("a.txt").as_str()), (Status::Completed, "a"));
     assert!(!place.path("taken_over").exists());
 }
+
+/// Somebody who can write the database can claim that a job was admitted. It fails before a program gets its payload.
+#[test]
+fn a_program_never_gets_text_that_is_not_a_json_object() {
+    let place = Place::new();
+    place.handler("count", "touch ran");
+    let db = rusqlite::Connection::open(place.path(".jobq/jobq.db")).unwrap();
+    for (id, payload, why) in [
+        ("text", "$(touch ran)", "is not JSON"),
+        ("list", "[1]", "is JSON but not an object"),
+        ("deep", &format!("{}{}", "{\"a\":".repeat(129) + "1", "}".repeat(129)), "nested deeper than 128"),
+        ("twice", r#"{"a":1,"a":2}"#, "has the key \"a\" twice"),
+    ] {
+        let forged = "INSERT INTO jobs (id, type, payload, gate, payload_hash, timeout, backoff_base, backoff_max)
+                      VALUES (?1, 'count', ?2, 'ready', ?3, 60000, 0, 0)";
+        db.execute(forged, [id, payload, &jobq::sha256_hex(payload.as_bytes())]).unwrap();
+        place.drain();
+        let job = place.job(id);
+        assert_failed(&job, &["invalid_input: payload", why]);
+        assert_eq!(job.attempts, 1, "it is not tried again");
+        assert!(!place.path("ran").exists(), "{id}");
+    }
+}

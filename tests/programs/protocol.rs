@@ -92,6 +92,14 @@ fn a_line_that_says_nothing_known_fails_the_job_and_ends_the_program() {
 }
 
 #[test]
+fn a_follow_up_job_whose_payload_has_a_key_twice_fails_its_job() {
+    let place = Place::new();
+    place.handler("twice", r#"echo '{"enqueue":{"type":"x","payload":{"a":1,"a":2}}}' >&$JOBQ_FD"#);
+    assert_failed(&place.run_once("twice", "{}"), &["invalid_outcome", "follow-up job 1", "has the key \"a\" twice"]);
+    assert_eq!(place.queue.list(&jobq::Filter::default()).unwrap().len(), 1);
+}
+
+#[test]
 fn a_line_without_an_end_costs_no_memory() {
     let place = Place::new();
     place.handler("endless", "yes | tr -d '\\n' >&$JOBQ_FD");

@@ -33,6 +33,7 @@ pub(super) fn look(jobs: &Jobs<'_>, deep: bool, tell: &mut dyn FnMut(Check)) {
     tell(or_bad("decided", decided(jobs)));
     tell(or_bad("waits", waits(jobs)));
     tell(or_bad("admission", admission(jobs)));
+    tell(or_bad("holds", holds(jobs)));
 }
 
 fn payloads(jobs: &Jobs<'_>) -> Result<Check> {
@@ -158,4 +159,18 @@ fn admission(jobs: &Jobs<'_>) -> Result<Check> {
         ),
     };
     Ok(Check::warn("admission", format_args!("jobs that no process has admitted: {}", all.join(", ")), advice))
+}
+
+fn holds(jobs: &Jobs<'_>) -> Result<Check> {
+    let found = jobs.health.without_holds(jobs.types)?;
+    let Some(first) = found.first() else {
+        return Ok(Check::ok("holds", "every unfinished job has the holds that it needs"));
+    };
+    let all = i64::try_from(found.len()).unwrap_or(i64::MAX);
+    let named = names(found.iter().take(NAMED).map(String::as_str), all);
+    Ok(Check::bad(
+        "holds",
+        format_args!("{} without the holds that keep other jobs off the same files: {named}", count(all, "job")),
+        format_args!("another program wrote or changed these rows; `jobq cancel {first}`, then queue it again with jobq"),
+    ))
 }

@@ -66,6 +66,31 @@ fn a_wait_on_a_job_that_is_not_there_is_bad() {
     world.examine().only("waits", Verdict::Bad, &[&child, "nobody", "jobq cancel"]);
 }
 
+/// A row that claims to be admitted, from somebody who can write the database.
+#[test]
+fn an_unfinished_job_without_its_holds_is_bad() {
+    let world = World::new();
+    let queue = world.queue();
+    for text in ["one", "two"] {
+        queue.enqueue(CreateFile::text("a.txt", text)).unwrap();
+    }
+    let lane = queue.enqueue(NewJob::of(&note("in a lane")).lane("x")).unwrap().id;
+    claim(queue.store(), 1);
+    world.sql().execute("INSERT INTO jobs (id, type, payload, holds) VALUES ('n', 'note', '{', '[\"lane:y\"]')", []).unwrap();
+    world.examine().says("holds", Verdict::Ok, &[]);
+    let forged = "INSERT INTO jobs (id, type, payload, gate, payload_hash, timeout, backoff_base, backoff_max)
+                  SELECT 'forged', type, payload, 'ready', payload_hash, 1, 1, 1 FROM jobs WHERE seq = 2";
+    assert_eq!(world.sql().execute(forged, []), Ok(1));
+    let found = world.examine();
+    found.says("holds", Verdict::Bad, &["1 job ", "forged", "jobq cancel forged", "queue it again"]);
+    assert_eq!(world.sql().execute("DELETE FROM job_holds WHERE key = 'lane:x'", []), Ok(1));
+    world.examine().says("holds", Verdict::Bad, &["2 jobs ", &lane, "forged"]);
+    for id in ["forged", &lane] {
+        queue.cancel(id).unwrap();
+    }
+    world.examine().says("holds", Verdict::Ok, &[]);
+}
+
 #[test]
 fn rows_that_nobody_admits_are_told_by_type() {
     let world = World::new();

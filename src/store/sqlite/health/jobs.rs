@@ -6,12 +6,13 @@ use rusqlite::{Row, params};
 
 use super::super::connection::sql_error;
 use super::super::reclaim;
-use super::super::row::read;
+use super::super::row::{hold_keys, read};
 use super::super::stats;
 use super::{Health, NAMED};
 use crate::clock::Millis;
 use crate::error::{Error, ErrorKind, Result};
 use crate::json::sha256_hex;
+use crate::payload::JobTypes;
 use crate::store::{Blocked, HeldLease};
 
 /// Jobs of which something lies in the future.
@@ -115,6 +116,30 @@ impl Health {
             params![before],
             |row| Ok(Unadmitted { job_type: read(row, 0)?, jobs: row.get(1)?, oldest: row.get(2)? }),
         )
+    }
+
+    /// Unfinished jobs that are admitted and lack a hold: one that they name, or one that their type asks for.
+    pub(crate) fn without_holds(&self, types: &JobTypes) -> Result<Vec<String>> {
+        let one = "SELECT 1 FROM job_holds WHERE key = ?1 AND seq = ?2";
+        let mut one = self.conn.prepare_cached(one).map_err(sql_error)?;
+        let found = self.rows(
+            "SELECT seq, id, type, payload, holds FROM jobs INDEXED BY jobs_by_status
+              WHERE (status = 'pending' AND gate <> 'new') OR status = 'claimed' ORDER BY seq",
+            params![],
+            |row| {
+                let mut keys = hold_keys(read::<Option<String>>(row, 4)?.as_deref());
+                let asked = types.check(&read::<String>(row, 2)?, &read::<String>(row, 3)?);
+                let asked = asked.and_then(Result::ok).map_or_else(Vec::new, |checked| checked.holds);
+                keys.extend(asked.iter().map(|hold| hold.as_str().to_owned()));
+                for key in keys {
+                    if !one.exists(params![key, row.get::<_, i64>(0)?])? {
+                        return Ok(Some(read(row, 1)?));
+                    }
+                }
+                Ok(None)
+            },
+        )?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Jobs that were queued, claimed, heard of or ended after this time.

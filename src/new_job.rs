@@ -319,9 +319,7 @@ impl NewJob {
             Content::Typed { text, checked, defaults } => (text, checked, defaults, true),
             Content::Raw(text) => match types.check(&self.job_type, &text) {
                 Some(checked) => (text, checked?, types.defaults(&self.job_type), true),
-                None => {
-                    (check_text(&text).map(|()| text)?, Checked::unknown(), types.defaults(&self.job_type), false)
-                }
+                None => (check_text(&text).map(|()| text)?, Checked::unknown(), types.defaults(&self.job_type), false),
             },
         };
         let dedup = match self.key {

@@ -171,6 +171,8 @@ fn holds(jobs: &Jobs<'_>) -> Result<Check> {
     Ok(Check::bad(
         "holds",
         format_args!("{} without the holds that keep other jobs off the same files: {named}", count(all, "job")),
-        format_args!("another program wrote or changed these rows; `jobq cancel {first}`, then queue it again with jobq"),
+        format_args!(
+            "another program wrote or changed these rows; `jobq cancel {first}`, then queue it again with jobq"
+        ),
     ))
 }

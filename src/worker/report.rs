@@ -56,10 +56,12 @@ pub enum WorkerEvent {
     Reconciled(Reconciled),
     /// Jobs were taken back from workers that are gone.
     Reclaimed(Reclaimed),
-    /// Jobs of a type nobody here can run. Told once per type.
+    /// Jobs of types without a handler here. Reported once per type, and at most once a minute.
     UnknownType {
-        /// The type.
+        /// One of the types.
         job_type: String,
+        /// How many other types are new since the last report.
+        others: usize,
     },
     /// A handler did not stop when it should have. Its job was given up, its
     /// thread replaced.

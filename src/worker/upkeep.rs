@@ -14,6 +14,7 @@ use super::report::WorkerEvent;
 use super::retention::Sweep;
 use super::stop::abandon;
 use super::{Shared, WorkerOptions};
+use crate::clock::Millis;
 use crate::effects;
 use crate::error::Result;
 use crate::handler::{Run, Sending, Stop};
@@ -23,6 +24,8 @@ use crate::store::{
     Beat, Failure, HeldLease, LapsedLease, Limits, Outlook, Pulse, Reclaim, Reclaimed, Step, Store as _,
 };
 
+/// Types without a handler are reported at most once in this time: somebody may queue jobs of thousands of types.
+const REPORT_UNKNOWN_TYPES_EVERY: Millis = 60_000;
 /// How often trouble with taking back is told.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
 
@@ -42,7 +45,9 @@ pub(super) struct Upkeep {
     strangers: HashSet<(i64, i64)>,
     /// What dead processes left on the disk is looked for at the start, and when one is found dead.
     swept: bool,
+    /// Types without a handler that were reported, and when the last of them was.
     unknown_types: HashSet<String>,
+    unknown_types_at: Option<Millis>,
     damage_told: Option<Instant>,
     /// Threads whose jobs are not short.
     pub(super) long_runs: usize,
@@ -61,6 +66,7 @@ impl Upkeep {
             strangers: HashSet::new(),
             swept: false,
             unknown_types: HashSet::new(),
+            unknown_types_at: None,
             damage_told: None,
             long_runs: 0,
         }
@@ -138,7 +144,7 @@ impl Dispatcher {
         if !self.is_stopping() && self.shared.queue.store().outlook(&[], &Limits::new())?.decided {
             self.take_over()?;
         }
-        self.name_unknown_types()?;
+        self.report_unknown_types()?;
         // Only now: what failed half-way is tried again when the database is back.
         self.upkeep.sweep_at = now + self.options.poll_interval;
         Ok(())
@@ -371,12 +377,19 @@ impl Dispatcher {
         hooks.tell(call);
     }
 
-    fn name_unknown_types(&mut self) -> Result<()> {
-        for job_type in self.shared.queue.store().waiting_types()? {
-            if self.shared.registry.get(&job_type).is_none() && self.upkeep.unknown_types.insert(job_type.clone()) {
-                self.shared.tell(&WorkerEvent::UnknownType { job_type });
-            }
+    /// One report for all types that are new since the last one.
+    fn report_unknown_types(&mut self) -> Result<()> {
+        let now = self.shared.queue.now();
+        let upkeep = &mut self.upkeep;
+        if upkeep.unknown_types_at.is_some_and(|at| now.abs_diff(at) < REPORT_UNKNOWN_TYPES_EVERY.unsigned_abs()) {
+            return Ok(());
         }
+        let mut types = self.shared.queue.store().waiting_types()?;
+        types.retain(|name| self.shared.registry.get(name).is_none() && !upkeep.unknown_types.contains(name));
+        let Some(first) = types.first() else { return Ok(()) };
+        self.shared.tell(&WorkerEvent::UnknownType { job_type: first.clone(), others: types.len() - 1 });
+        upkeep.unknown_types_at = Some(now);
+        upkeep.unknown_types.extend(types);
         Ok(())
     }
 }

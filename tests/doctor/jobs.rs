@@ -76,7 +76,10 @@ fn an_unfinished_job_without_its_holds_is_bad() {
     }
     let lane = queue.enqueue(NewJob::of(&note("in a lane")).lane("x")).unwrap().id;
     claim(queue.store(), 1);
-    world.sql().execute("INSERT INTO jobs (id, type, payload, holds) VALUES ('n', 'note', '{', '[\"lane:y\"]')", []).unwrap();
+    world
+        .sql()
+        .execute("INSERT INTO jobs (id, type, payload, holds) VALUES ('n', 'note', '{', '[\"lane:y\"]')", [])
+        .unwrap();
     world.examine().says("holds", Verdict::Ok, &[]);
     let forged = "INSERT INTO jobs (id, type, payload, gate, payload_hash, timeout, backoff_base, backoff_max)
                   SELECT 'forged', type, payload, 'ready', payload_hash, 1, 1, 1 FROM jobs WHERE seq = 2";

@@ -98,7 +98,8 @@ fn an_insert_may_name_any_column_with_its_default() {
     assert!(others.len() > 25, "{others:?}");
     for row in &others {
         let [column, default] = row.as_slice() else { panic!("{row:?}") };
-        let sql = format!("INSERT INTO jobs (id, type, payload, {column}) VALUES ('{column}', 'note', '{{}}', {default})");
+        let sql =
+            format!("INSERT INTO jobs (id, type, payload, {column}) VALUES ('{column}', 'note', '{{}}', {default})");
         assert_eq!(conn.execute(&sql, []), Ok(1), "{sql}");
     }
     let [names, defaults] = [0, 1].map(|at| others.iter().map(|row| row[at].as_str()).collect::<Vec<_>>().join(", "));

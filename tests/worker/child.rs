@@ -116,7 +116,7 @@ pub fn words(event: &WorkerEvent) -> Option<String> {
             done.cancelled.len(),
             done.unowned.len()
         ),
-        WorkerEvent::UnknownType { job_type } => format!("unknown_type {job_type}"),
+        WorkerEvent::UnknownType { job_type, others } => format!("unknown_type {job_type} {others}"),
         WorkerEvent::ThreadLost { job_id, .. } => format!("thread_lost {job_id}"),
         WorkerEvent::Trouble { error, retry_in } => format!("trouble {} {error}", retry_in.as_millis()),
         WorkerEvent::TroubleOver => "trouble_over".to_owned(),

@@ -1,12 +1,16 @@
 //! Several workers on one database.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
+use jobq::clock::ManualClock;
 use jobq::{Filter, NewJob, Status};
 
 use super::act::{Deed, act};
 use super::child::Setup;
 use super::harness::{Process, World, until};
+use super::inside::{Inside, queue_with_clock};
 
 #[test]
 fn four_processes_run_every_job_exactly_once() {
@@ -85,7 +89,7 @@ fn a_type_that_nobody_knows_stays_and_is_told_once() {
     let world = World::new();
     let strange = world.enqueue(NewJob::raw("strange", "{}"));
     let mut worker = Process::start(&Setup { poll_ms: 20, ..world.setup("worker") });
-    assert_eq!(worker.hear("unknown_type"), "strange");
+    assert_eq!(worker.hear("unknown_type"), "strange 0");
     for _ in 0..20 {
         let id = world.enqueue(act([]));
         worker.hear(&format!("completed {id}"));
@@ -94,6 +98,38 @@ fn a_type_that_nobody_knows_stays_and_is_told_once() {
     let told = worker.hear_out().iter().filter(|line| line.starts_with("unknown_type")).count();
     assert_eq!(told, 1);
     assert_eq!(world.queue.get(&strange).unwrap().status, Status::Pending);
+}
+
+#[test]
+fn a_worker_reports_unknown_types_at_most_once_a_minute_with_their_number() {
+    let world = World::new();
+    let clock = Arc::new(ManualClock::at(1_700_000_000_000));
+    let queue = queue_with_clock(&world, &clock, Duration::from_secs(30));
+    let queue_types =
+        |types: &[&str]| drop(queue.enqueue_many(types.iter().map(|name| NewJob::raw(*name, "{}"))).unwrap());
+    queue_types(&["a", "b", "c"]);
+    let mut worker = Inside::start(&Setup { poll_ms: 1, ..world.setup("worker") }, &queue, None);
+    // Each of these jobs is claimed after another look at what waits.
+    let run_some_jobs = |worker: &mut Inside| {
+        for _ in 0..20 {
+            let id = queue.enqueue(act([])).unwrap().id;
+            worker.hear(&format!("completed {id}"));
+        }
+    };
+    assert_eq!(worker.hear("unknown_type"), "a 2");
+    for (types, passed) in [(&["d"][..], 0), (&["e", "f", "a"], 59_999)] {
+        queue_types(types);
+        clock.advance(passed);
+        run_some_jobs(&mut worker);
+    }
+    clock.advance(1);
+    assert_eq!(worker.hear("unknown_type"), "d 2");
+    // A clock that was set back keeps nobody silent for long.
+    clock.advance(-3_600_000);
+    queue_types(&["g"]);
+    assert_eq!(worker.hear("unknown_type"), "g 0");
+    worker.stop();
+    assert_eq!(worker.heard.iter().filter(|line| line.starts_with("unknown_type")).count(), 3, "{:?}", worker.heard);
 }
 
 #[test]

@@ -38,10 +38,11 @@ fn in_words(event: &WorkerEvent, programs: &Path) -> Option<String> {
             "{YELLOW}drift{YELLOW:#} {} of {} paths are not as jobs left them; `jobq reconcile` lists them",
             sums.findings, sums.checked
         ),
-        WorkerEvent::UnknownType { job_type } => format!(
-            "{YELLOW}waiting{YELLOW:#} jobs of type {} have no handler here; they stay pending",
-            printable(job_type)
-        ),
+        WorkerEvent::UnknownType { job_type, others } => {
+            let others = if *others == 0 { String::new() } else { format!(" and of {others} more") };
+            let job_type = printable(job_type);
+            format!("{YELLOW}waiting{YELLOW:#} jobs of type {job_type}{others} have no handler here; they stay pending")
+        }
         WorkerEvent::ThreadLost { job_id, job_type } => {
             format!("{RED}stuck{RED:#} {} {job_id}: its handler did not stop; given up", printable(job_type))
         }
@@ -105,7 +106,9 @@ pub(super) fn for_programs(event: &WorkerEvent, programs: &Path) -> Option<Strin
         WorkerEvent::Attempt(attempt) => line("attempt", attempt),
         WorkerEvent::Reclaimed(done) => line("reclaimed", done),
         WorkerEvent::Reconciled(sums) => line("reconciled", sums),
-        WorkerEvent::UnknownType { job_type } => line("unknown_type", json!({ "type": job_type })),
+        WorkerEvent::UnknownType { job_type, others } => {
+            line("unknown_type", json!({ "type": job_type, "others": others }))
+        }
         WorkerEvent::ThreadLost { job_id, job_type } => {
             line("thread_lost", json!({ "job_id": job_id, "type": job_type }))
         }

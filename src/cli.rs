@@ -90,7 +90,11 @@ pub(crate) enum Answer {
 pub(crate) type Outcome = Result<Answer, Failure>;
 
 pub(crate) fn main(supervisor: Supervisor) -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        // The message repeats what was typed, so what was typed is made printable first.
+        let typed = std::env::args_os().map(|word| jobq::printable(&word.to_string_lossy()));
+        Cli::try_parse_from(typed).err().unwrap_or(error).exit()
+    });
     init_logging(&cli);
     let mut output = Output::new(cli.global.json, cli.global.quiet);
     let outcome = run(&cli, supervisor, &mut output);

@@ -310,7 +310,9 @@ pub fn printable(text: &str) -> String {
         '\n' | '\u{2028}' | '\u{2029}' => '⏎',
         '\t' => ' ',
         // Marks of direction, and what takes no room: two texts could look alike.
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => '\u{fffd}',
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+            '\u{fffd}'
+        }
         c if c.is_control() => '\u{fffd}',
         c => c,
     };

@@ -1,5 +1,6 @@
 //! `jobq cancel`: pending jobs end at once, running ones are asked to stop.
 
+use jobq::printable;
 use jobq::store::CancelOutcome;
 
 use super::args::CancelArgs;
@@ -16,9 +17,9 @@ pub(super) fn run(args: &CancelArgs, place: &Place, out: &mut Output) -> Outcome
             out.json(&done)?;
             return Ok(Answer::Yes);
         }
-        out.line(format_args!("{}  {YELLOW}{}{YELLOW:#}", done.id, in_words(done.outcome)))?;
+        out.line(format_args!("{}  {YELLOW}{}{YELLOW:#}", printable(&done.id), in_words(done.outcome)))?;
         for waiter in &done.cancelled_waiters {
-            out.line(format_args!("  {DIM}{waiter}  cancelled, it waited on that{DIM:#}"))?;
+            out.line(format_args!("  {DIM}{}  cancelled, it waited on that{DIM:#}", printable(waiter)))?;
         }
         Ok(Answer::Yes)
     })

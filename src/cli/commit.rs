@@ -134,7 +134,7 @@ fn print(accepted: &Accepted, out: &mut Output) -> std::io::Result<()> {
     }
     for job in jobs {
         let known = if job.outcome == EnqueueOutcome::Existing { ", there already" } else { "" };
-        out.line(format_args!("  {}  {DIM}{}{known}{DIM:#}", job.id, printable(&job.job_type)))?;
+        out.line(format_args!("  {}  {DIM}{}{known}{DIM:#}", printable(&job.id), printable(&job.job_type)))?;
     }
     Ok(())
 }

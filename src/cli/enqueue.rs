@@ -114,6 +114,8 @@ fn print(enqueued: &Enqueued, out: &mut Output) -> std::io::Result<()> {
         return out.json(enqueued);
     }
     let Enqueued { id, job_type, status, outcome, same_payload } = enqueued;
+    // An existing job may be a row of plain SQL.
+    let id = printable(id);
     match outcome {
         EnqueueOutcome::Inserted => out.line(format_args!("{GREEN}queued{GREEN:#}  {id}  {DIM}{job_type}{DIM:#}")),
         EnqueueOutcome::Existing => {
@@ -147,8 +149,9 @@ fn wait(queue: &Queue, id: &str, timeout: Option<Duration>, out: &mut Output) ->
             out.json(&waited(&job, true))?;
         } else {
             out.line(format_args!(
-                "{YELLOW}still {}{YELLOW:#}: the wait ran out; `jobq show {id}` tells more",
-                job.status
+                "{YELLOW}still {}{YELLOW:#}: the wait ran out; `jobq show {}` tells more",
+                job.status,
+                printable(id)
             ))?;
         }
         return Ok(Answer::No);

@@ -145,13 +145,15 @@ fn print(one: &Asked, became: &Became, out: &mut Output) -> std::io::Result<()> 
     let file = printable(&one.file);
     match became {
         Became::Skipped(id) => out.line(format_args!(
-            "{DIM}skipped{DIM:#}   {id}  {file}  {DIM}{target} holds its answer; --force asks again{DIM:#}"
+            "{DIM}skipped{DIM:#}   {}  {file}  {DIM}{target} holds its answer; --force asks again{DIM:#}",
+            printable(id)
         )),
         Became::Queued(Enqueued { id, outcome: EnqueueOutcome::Inserted, .. }) => {
             out.line(format_args!("{GREEN}queued{GREEN:#}    {id}  {file}  {DIM}{target}{DIM:#}"))
         }
         Became::Queued(Enqueued { id, status, same_payload, .. }) => {
             let differs = if *same_payload { "" } else { ", with another target or format: yours was not queued" };
+            let id = printable(id);
             out.line(format_args!("{YELLOW}existing{YELLOW:#}  {id}  {file}  {DIM}{status}{differs}{DIM:#}"))
         }
     }

@@ -75,10 +75,7 @@ impl Output {
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
-        self.write(|stream| {
-            serde_json::to_writer(&mut *stream, value)?;
-            writeln!(stream)
-        })
+        self.line(text::json(value)?)
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {

@@ -190,7 +190,7 @@ fn requeue(queue: &Queue, found: &[Difference], yes: bool, out: &mut Output) -> 
         let Repair { path, job_id, reason } = repair;
         let path = printable(&path);
         match job_id {
-            Some(id) => out.line(format_args!("{GREEN}queued{GREEN:#}     {path}  {id}"))?,
+            Some(id) => out.line(format_args!("{GREEN}queued{GREEN:#}     {path}  {}", printable(&id)))?,
             None => {
                 let reason = printable(&reason.unwrap_or_default());
                 out.line(format_args!("{YELLOW}left{YELLOW:#}       {path}  {DIM}{reason}{DIM:#}"))?;

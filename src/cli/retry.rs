@@ -1,7 +1,7 @@
 //! `jobq retry`: failed or cancelled jobs come back, one refusal not stopping
 //! the others.
 
-use jobq::{Filter, Job, Queue, Status};
+use jobq::{Filter, Job, Queue, Status, printable};
 use serde_json::json;
 
 use super::args::RetryArgs;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &RetryArgs, place: &Place, out: &mut Output) -> Outcome 
         if out.json {
             out.json(&json!({ "id": job.id, "type": job.job_type, "status": job.status, "outcome": "retried" }))?;
         } else {
-            out.line(format_args!("{GREEN}retried{GREEN:#}  {}  {}", job.id, job.status))?;
+            out.line(format_args!("{GREEN}retried{GREEN:#}  {}  {}", printable(&job.id), job.status))?;
         }
         Ok(Answer::Yes)
     })

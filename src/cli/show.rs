@@ -11,6 +11,7 @@ use super::events::event_line;
 use super::gone::Gone;
 use super::locate::{Place, now};
 use super::output::{BOLD, DIM, Output, ago, exact, span, status_style};
+use super::text::json;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
@@ -18,10 +19,10 @@ pub(super) fn run(args: &ShowArgs, place: &Place, out: &mut Output) -> Outcome {
     let job = queue.get(&queue.resolve(&args.id)?)?;
     let events = all_events(&queue, &job.id)?;
     if out.json {
-        let mut line = serde_json::to_string(&job).map_err(std::io::Error::from)?;
+        let mut line = json(&job).map_err(std::io::Error::from)?;
         // Added to the text: a value in between would rewrite what the payload says.
         line.truncate(line.len() - 1);
-        let events = serde_json::to_string(&events).map_err(std::io::Error::from)?;
+        let events = json(&events).map_err(std::io::Error::from)?;
         out.line(format_args!("{line},\"events\":{events}}}"))?;
         return Ok(Answer::Yes);
     }

@@ -1,6 +1,6 @@
 //! Bad input gets an error that names the field, exit 2, and no row.
 
-use super::harness::Scratch;
+use super::harness::{Said, Scratch};
 
 #[test]
 fn a_bad_request_is_refused_with_its_field_and_leaves_no_row() {
@@ -158,6 +158,79 @@ fn control_characters_never_reach_the_terminal() {
     for args in [vec!["list"], vec!["show", &id], vec!["stats"], vec!["show", "\u{1b}[31m"]] {
         let said = q.run(&args);
         assert!(!said.stdout.contains('\u{1b}') && !said.stderr.contains('\u{1b}'), "{args:?}");
+    }
+}
+
+/// What moves a cursor, turns the direction of text, or ends a line for some readers.
+const UNSAFE: &str =
+    "\u{7f}\u{80}\u{85}\u{9b}\u{9f}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2028}\u{2029}\u{2066}\u{2069}";
+
+#[track_caller]
+fn assert_safe(said: &Said) {
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(!text.contains(|c| c == '\u{1b}' || UNSAFE.contains(c)), "{text:?}");
+}
+
+#[test]
+fn json_has_unsafe_characters_escaped_and_says_the_same() {
+    let q = Scratch::new();
+    let payload = serde_json::json!({ "path": format!("{UNSAFE}é日"), "content": "", format!("k{UNSAFE}"): 1 });
+    let known = serde_json::json!({ "path": format!("{UNSAFE}é日.txt"), "content": "" });
+    let id = q.enqueue(&["send_mail", &payload.to_string()]);
+    q.enqueue(&["create_file", &known.to_string()]);
+    q.sql().execute("UPDATE jobs SET last_error = ?1", [UNSAFE]).unwrap();
+    for args in [&["show", &id, "--json"][..], &["list", "--json"], &["worker", "--drain"]] {
+        let said = q.run(args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+        assert_safe(&said);
+    }
+    let shown = &q.json(&["show", &id])[0];
+    assert_eq!((&shown["payload"], shown["last_error"].as_str()), (&payload, Some(UNSAFE)));
+    assert!(q.ok(&["list", "--json"]).contains("é日"), "what is safe stays readable");
+}
+
+/// A row of plain SQL may have any id until it is admitted.
+#[test]
+fn ids_are_printed_without_unsafe_characters() {
+    let q = Scratch::new();
+    let insert = |id: &str, key: &str| {
+        let sql = "INSERT INTO jobs (id, type, payload, idempotency_key) VALUES (?1, 'send_mail', '{}', ?2)";
+        assert_eq!(q.sql().execute(sql, [id, key]), Ok(1));
+    };
+    let [first, second] = ["1", "2"].map(|number| format!("{number}{UNSAFE}\u{1b}[31m"));
+    insert(&first, "k");
+    insert(&second, "");
+    let waits = "UPDATE jobs SET waiting_on = ?1, gate = 'waiting', payload_hash = '' WHERE id = ?2";
+    assert_eq!(q.sql().execute(waits, [&first, &second]), Ok(1));
+    for args in [
+        &["enqueue", "send_mail", "{}", "--key", "k"][..],
+        &["list"],
+        &["cancel", &first],
+        &["retry", &first],
+        &["retry", &second],
+        &["cancel", &first, "--json"],
+    ] {
+        let said = q.run(args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.stderr);
+        assert_safe(&said);
+    }
+    for command in ["cancel", "retry", "show", "events"] {
+        let said = q.run(&[command, &format!("nobody{UNSAFE}")]);
+        assert_eq!(said.code, 3, "{}", said.stderr);
+        assert_safe(&said);
+    }
+}
+
+#[test]
+fn a_mistyped_argument_is_repeated_without_unsafe_characters() {
+    let q = Scratch::new();
+    let slip = format!("x{UNSAFE}\u{1b}[31m\nerror: y");
+    let option = format!("--{slip}");
+    for args in [&[slip.as_str()][..], &["list", &slip], &["list", &option], &["list", "--status", &slip]] {
+        let said = q.run(args);
+        assert_eq!(said.code, 2, "{args:?}: {}", said.stderr);
+        assert_safe(&said);
+        assert!(said.stderr.contains('x') && !said.stderr.contains("\nerror: y"), "{}", said.stderr);
     }
 }
 

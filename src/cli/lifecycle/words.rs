@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::locate::now;
 use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW, below_each_other};
-use crate::cli::text::shorten;
+use crate::cli::text::{self, shorten};
 
 /// With the time, in lines that fit a terminal of that width.
 pub(super) fn for_people(event: &WorkerEvent, programs: &Path, columns: Option<usize>) -> Option<String> {
@@ -44,7 +44,8 @@ fn in_words(event: &WorkerEvent, programs: &Path) -> Option<String> {
             format!("{YELLOW}waiting{YELLOW:#} jobs of type {job_type}{others} have no handler here; they stay pending")
         }
         WorkerEvent::ThreadLost { job_id, job_type } => {
-            format!("{RED}stuck{RED:#} {} {job_id}: its handler did not stop; given up", printable(job_type))
+            let (job_type, job_id) = (printable(job_type), printable(job_id));
+            format!("{RED}stuck{RED:#} {job_type} {job_id}: its handler did not stop; given up")
         }
         WorkerEvent::Trouble { error, retry_in } => format!(
             "{RED}trouble{RED:#} {}; trying again in {}",
@@ -70,11 +71,11 @@ fn attempt_for_people(attempt: &AttemptReport) -> String {
         AttemptEnd::LeaseLost => (RED, "lease lost"),
         AttemptEnd::Unrecorded => (RED, "unrecorded"),
     };
-    let error = attempt.error.as_ref().map(|e| at_a_glance(&e.text(), &attempt.job_id)).unwrap_or_default();
+    let id = printable(&attempt.job_id);
+    let error = attempt.error.as_ref().map(|e| at_a_glance(&e.text(), &id)).unwrap_or_default();
     format!(
-        "{style}{word:<11}{style:#} {} {}  {DIM}attempt {}, {:.1?}{DIM:#}{error}",
+        "{style}{word:<11}{style:#} {} {id}  {DIM}attempt {}, {:.1?}{DIM:#}{error}",
         printable(&attempt.job_type),
-        attempt.job_id,
         attempt.attempt,
         attempt.duration
     )
@@ -123,5 +124,5 @@ pub(super) fn for_programs(event: &WorkerEvent, programs: &Path) -> Option<Strin
 }
 
 fn line(event: &'static str, data: impl Serialize) -> Option<String> {
-    serde_json::to_string(&Line { at: rfc3339(now()), event, data }).ok()
+    text::json(&Line { at: rfc3339(now()), event, data }).ok()
 }

@@ -6,7 +6,6 @@ use std::fmt;
 
 use serde::de::{self, DeserializeOwned};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -60,20 +59,13 @@ fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\r'])
 }
 
-/// Checks size, depth, and that the text begins as an object. Whether it is JSON shows when it is parsed.
-pub(crate) fn check_object(text: &str) -> Result<()> {
-    let bad = |why: &str| Err(Error::invalid("payload", why));
+/// Checks the limits of size and depth.
+pub(crate) fn check_limits(text: &str) -> Result<()> {
     if text.len() > MAX_JSON_BYTES {
-        return bad("is larger than 16 MiB; put the data in a file and name its path");
+        return Err(Error::invalid("payload", "is larger than 16 MiB; put the data in a file and name its path"));
     }
     if depth(text) > MAX_JSON_DEPTH {
-        return bad("is nested deeper than 128 levels");
-    }
-    if !text.trim_ascii_start().starts_with('{') {
-        return match parse::<Value>(text) {
-            Ok(_) => bad("is JSON but not an object; wrap it, as in {\"value\": …}"),
-            Err(e) => Err(Error::invalid("payload", format_args!("is not JSON: {e}"))),
-        };
+        return Err(Error::invalid("payload", "is nested deeper than 128 levels"));
     }
     Ok(())
 }
@@ -98,6 +90,10 @@ impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
+}
+
+macro_rules! nothing_to_check {
+    ($($visit:ident $value:ty),*) => { $(fn $visit<E>(self, _: $value) -> Result<Self, E> { Ok(self) })* };
 }
 
 impl<'de> de::Visitor<'de> for UniqueKeys {
@@ -126,25 +122,7 @@ impl<'de> de::Visitor<'de> for UniqueKeys {
         Ok(self)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
+    nothing_to_check!(visit_str &str, visit_u64 u64, visit_i64 i64, visit_f64 f64, visit_bool bool);
 
     fn visit_unit<E>(self) -> Result<Self, E> {
         Ok(self)
@@ -222,18 +200,6 @@ fn write_canonical(text: &str, out: &mut String) -> serde_json::Result<()> {
 /// The deepest nesting of brackets outside strings.
 fn depth(text: &str) -> usize {
     let (mut now, mut deepest) = (0_usize, 0);
-    for_each_outside_strings(text, |byte| match byte {
-        b'{' | b'[' => {
-            now += 1;
-            deepest = deepest.max(now);
-        }
-        b'}' | b']' => now = now.saturating_sub(1),
-        _ => {}
-    });
-    deepest
-}
-
-fn for_each_outside_strings(text: &str, mut visit: impl FnMut(u8)) {
     let (mut in_string, mut escaped) = (false, false);
     for &byte in text.as_bytes() {
         match byte {
@@ -241,9 +207,15 @@ fn for_each_outside_strings(text: &str, mut visit: impl FnMut(u8)) {
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
             _ if in_string => {}
-            other => visit(other),
+            b'{' | b'[' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            _ => {}
         }
     }
+    deepest
 }
 
 /// The same JSON on one line.
@@ -260,6 +232,8 @@ mod properties;
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// Space that JSON does not know makes it no JSON.
@@ -274,9 +248,9 @@ mod tests {
     #[test]
     fn the_depth_limit_is_exact_and_brackets_in_strings_do_not_count() {
         let nested = |n: usize| format!("{}{}", "{\"a\":".repeat(n - 1) + "{", "}".repeat(n));
-        assert!(check_object(&nested(128)).is_ok());
+        assert!(check_limits(&nested(128)).is_ok());
         assert!(parse::<Value>(&nested(128)).is_ok());
-        assert!(check_object(&nested(129)).unwrap_err().to_string().contains("128"));
+        assert!(check_limits(&nested(129)).unwrap_err().to_string().contains("128"));
         assert_eq!(depth(r#"{"a":"[[[{\"["}"#), 1);
     }
 

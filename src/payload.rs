@@ -328,8 +328,12 @@ impl std::fmt::Debug for JobTypes {
 
 /// Checks what every payload must be, whatever its type: a JSON object within the limits, no key twice in an object.
 pub(crate) fn check_text(text: &str) -> Result<()> {
-    json::check_object(text)?;
-    json::parse::<json::UniqueKeys>(text).map(drop).map_err(|e| payload_error(&e))
+    json::check_limits(text)?;
+    json::parse::<json::UniqueKeys>(text).map_err(|e| payload_error(&e))?;
+    if text.trim_ascii_start().starts_with('{') {
+        return Ok(());
+    }
+    Err(Error::invalid("payload", "is JSON but not an object; wrap it, as in {\"value\": …}"))
 }
 
 fn payload_error(error: &serde_json::Error) -> Error {

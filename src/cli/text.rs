@@ -13,9 +13,6 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
             | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     let text = serde_json::to_string(value)?;
-    if !text.contains(is_unsafe) {
-        return Ok(text);
-    }
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         let _ = if is_unsafe(c) { write!(escaped, "\\u{:04x}", u32::from(c)) } else { escaped.write_char(c) };

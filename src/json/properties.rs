@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::properties::cases;
@@ -96,16 +96,44 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// How many keys a text has: each is followed by the only kind of colon that is not in a string.
+fn keys_of_text(text: &str) -> usize {
+    let outside: String = text.replace("\\\\", "").replace("\\\"", "").split('"').step_by(2).collect();
+    outside.matches(':').count()
+}
+
+/// How many keys a parser has kept of it.
+fn keys_of(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map.len() + map.values().map(keys_of).sum::<usize>(),
+        Value::Array(items) => items.iter().map(keys_of).sum(),
+        _ => 0,
+    }
+}
+
 proptest! {
     #![proptest_config(cases(2_000))]
 
-    /// Within the limits a payload is what any parser takes for an object.
+    /// Within the limits a payload is what any parser takes for an object, if the parser has lost no key.
     #[test]
-    fn a_payload_is_any_object_and_nothing_else(text in text()) {
-        let ours = check_object(&text).is_ok() && parse::<Value>(&text).is_ok();
-        let theirs = serde_json::from_str::<Value>(&text);
-        prop_assert_eq!(ours, matches!(theirs, Ok(Value::Object(_))));
-        prop_assert_eq!(crate::payload::check_text(&text).is_ok(), ours);
+    fn a_payload_is_any_object_with_unique_keys_and_nothing_else(text in text()) {
+        let ours = crate::payload::check_text(&text).is_ok();
+        let theirs = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
+        prop_assert_eq!(ours, theirs.is_some_and(|object| keys_of(&object) == keys_of_text(&text)));
+    }
+
+    /// Wherever the second of two keys stands, and however it is written.
+    #[test]
+    fn a_key_that_is_there_twice_is_found(value in value(), deep in 0_usize..100, seed in any::<u64>(), key in "[a-zé\\PC]{1,4}") {
+        let entry = format!("{}:{}", respelled(&Value::from(key.as_str()), !seed), respelled(&value, seed));
+        let object = json!({ key: value, "another key": value });
+        let open = respelled(&object, seed).trim().strip_suffix('}').unwrap().to_owned();
+        let within = |text: &str| format!("{}{text}{}", "{\"a\":[".repeat(deep / 2), "]}".repeat(deep / 2));
+        let sound = within(&respelled(&object, seed));
+        prop_assert!(crate::payload::check_text(&sound).is_ok(), "{}", sound);
+        let twice = within(&format!("{open},{entry}}}"));
+        let error = crate::payload::check_text(&twice).map_err(|e| e.to_string());
+        prop_assert!(error.as_ref().is_err_and(|e| e.contains("twice")), "{error:?}: {twice}");
     }
 
     /// Brackets count where they open something, however many there are.
@@ -120,7 +148,7 @@ proptest! {
             close.insert_str(0, b);
         }
         let payload = open + &text + &close;
-        prop_assert_eq!(check_object(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
+        prop_assert_eq!(check_limits(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
         prop_assert_eq!(meaning_key(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
         prop_assert_eq!(parse::<Value>(&payload).is_ok(), levels <= MAX_JSON_DEPTH);
     }

@@ -122,7 +122,7 @@ fn result(end: &ProgramEnd) -> Result<Option<Box<serde_json::value::RawValue>>, 
         HandlerError::permanent(format_args!("its result cannot be kept: {why}")).with_code("invalid_outcome")
     };
     let Some(text) = last_object(&end.stdout, end.stdout_cut).map_err(|why| invalid(&why))? else { return Ok(None) };
-    json::check_object(&text)
+    json::check_limits(&text)
         .and_then(|()| json::parse(&text).map_err(|e| crate::Error::invalid("result", e)))
         .map(Some)
         .map_err(|e| invalid(&e))

@@ -76,7 +76,7 @@ fn not_of_their_type() -> Vec<(&'static str, String, &'static str)> {
         ("create_file", r#"{"path":["a"],"content":""}"#.into(), "expected a string"),
         ("create_file", r#"{"path":"a","content":7}"#.into(), "expected a string"),
         ("create_file", r#"{"path":null,"content":""}"#.into(), "expected a string"),
-        ("create_file", r#"{"path":"a","path":"../b","content":""}"#.into(), "duplicate field"),
+        ("create_file", r#"{"path":"a","path":"../b","content":""}"#.into(), "has the key"),
         ("create_file", r#"{"PATH":"a","content":""}"#.into(), "unknown field"),
         ("create_file", file(r#","mode":"0777""#), "mode"),
         ("create_file", file(r#","overwrite":"yes""#), "boolean"),

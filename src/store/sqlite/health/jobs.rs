@@ -127,10 +127,9 @@ impl Health {
               WHERE (status = 'pending' AND gate <> 'new') OR status = 'claimed' ORDER BY seq",
             params![],
             |row| {
+                let asked = types.check(&read::<String>(row, 2)?, &read::<String>(row, 3)?).and_then(Result::ok);
                 let mut keys = hold_keys(read::<Option<String>>(row, 4)?.as_deref());
-                let asked = types.check(&read::<String>(row, 2)?, &read::<String>(row, 3)?);
-                let asked = asked.and_then(Result::ok).map_or_else(Vec::new, |checked| checked.holds);
-                keys.extend(asked.iter().map(|hold| hold.as_str().to_owned()));
+                keys.extend(asked.into_iter().flat_map(|checked| checked.holds).map(|hold| hold.as_str().to_owned()));
                 for key in keys {
                     if !one.exists(params![key, row.get::<_, i64>(0)?])? {
                         return Ok(Some(read(row, 1)?));

@@ -20,7 +20,7 @@ pub(super) fn check(state: &Path) -> Result<()> {
     let found = look(state)?;
     if found.is_symlink() {
         let target = state.canonicalize().unwrap_or_else(|_| state.to_owned());
-        return Err(not_trusted(format!("{} is a link", state.display()), &name_it(&target)));
+        return Err(not_trusted(&format!("{} is a link", state.display()), &name_it(&target)));
     }
     check_one(state, &found, true)?;
     check_entries(state, found.mode() & OPEN != 0)
@@ -36,7 +36,7 @@ fn check_entries(folder: &Path, others_can_enter: bool) -> Result<()> {
         if found.is_symlink() {
             // It leads to a database with a state folder of its own, which is not looked at here.
             if name == Some("jobq.db".as_ref()) {
-                return Err(not_trusted(format!("{} is a link", path.display()), &name_it(&path)));
+                return Err(not_trusted(&format!("{} is a link", path.display()), &name_it(&path)));
             }
             check_one(&path, &found, false)?;
             let Ok(target) = path.metadata() else { continue };
@@ -55,11 +55,11 @@ fn check_one(path: &Path, found: &Metadata, check_mode: bool) -> Result<()> {
     if found.uid() != me && found.uid() != 0 {
         let owner = user(found.uid());
         let next = if me == 0 { format!("run `sudo -u {owner} jobq …`, or ") } else { String::new() };
-        return Err(not_trusted(format!("{} belongs to {owner}", path.display()), &(next + &name_it(path))));
+        return Err(not_trusted(&format!("{} belongs to {owner}", path.display()), &(next + &name_it(path))));
     }
     if check_mode && found.mode() & WRITABLE != 0 {
         let next = format!("run `chmod go-w {}` after a look at what is there, or {}", quoted(path), name_it(path));
-        return Err(not_trusted(format!("others can write {}", path.display()), &next));
+        return Err(not_trusted(&format!("others can write {}", path.display()), &next));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn name_it(path: &Path) -> String {
     format!("name the queue with `--root {}`, `--db` or JOBQ_DB if you trust it", quoted(root))
 }
 
-fn not_trusted(what: String, next: &str) -> Error {
+fn not_trusted(what: &str, next: &str) -> Error {
     Error::new(ErrorKind::NotTrusted, format!("{what}, so this queue was not used; {next}"))
 }
 

@@ -23,7 +23,9 @@ fn set_mode(path: &Path, mode: u32) {
 fn give_to(path: &Path, user: u32) {
     chown(path, Some(user), Some(user)).unwrap();
     if path.is_dir() {
-        fs::read_dir(path).unwrap().for_each(|entry| give_to(&entry.unwrap().path(), user));
+        for entry in fs::read_dir(path).unwrap() {
+            give_to(&entry.unwrap().path(), user);
+        }
     }
 }
 

@@ -128,6 +128,8 @@ impl Work {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-y", "-s", "0", "-e", &format!("trace={TRACED}"), "-o"]).arg(&log).arg("--");
         strace.arg(worker.get_program()).args(worker.get_args()).current_dir(&root).env_remove("JOBQ_DB");
+        // Or an ordinary user's strace could not read what the worker's calls are given.
+        strace.env("JOBQ_DUMPABLE", "1");
         let said = strace.stdin(Stdio::null()).output().unwrap();
         assert!(said.status.success(), "{said:?}");
         for (path, content) in [("new/file.txt", "new"), ("over.txt", "newer"), ("made.txt", "made")] {

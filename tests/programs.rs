@@ -9,5 +9,6 @@ mod programs {
     mod killed;
     mod protocol;
     mod schema;
+    mod secrets;
     mod trees;
 }

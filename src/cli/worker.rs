@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jobq::store::Outstanding;
 use jobq::{Error, ErrorKind, Gate, Queue, QueueOptions, Shutdown, Supervisor, Worker, WorkerOptions};
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
 use super::args::WorkerArgs;
 use super::handlers;
 use super::lifecycle::Lifecycle;
@@ -15,6 +17,10 @@ use super::progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &mut Output, quiet: bool) -> Outcome {
+    // Programs of jobs run as the same user. They must neither read this process's environment nor write to its terminal.
+    if std::env::var_os("JOBQ_DUMPABLE").is_none_or(|value| value != "1") {
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
     let registry = place.registry()?;
     // The worker sees to the dead by itself. What it is to go by holds from its start, and not from its first job.
     let queue = Arc::new(place.open_as_it_is()?);

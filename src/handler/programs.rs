@@ -53,6 +53,11 @@ impl Context {
                     .with_code("program_error")
             }
             RunError::Supervisor(error) => cannot_run(program, &error),
+            // The program may have done its work, or killed its supervisor: without a cost it could do so for ever.
+            RunError::NoReport(error) => {
+                let why = format_args!("the supervisor of {} ended without a report: {error}", program.name());
+                HandlerError::retry(why).with_code("supervisor_killed")
+            }
         })
     }
 }

@@ -129,11 +129,17 @@ impl Link {
                 wire::send_ping(&pinged);
             }
         })?;
+        // No more than it takes to find and load it: a program of the same user, or of root, can look into it.
+        let needed = ["PATH", "LD_LIBRARY_PATH"].map(|name| (name, std::env::var_os(name)));
+        let needed = needed.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let child = Command::new(&self.supervisor)
             .arg(SUPERVISE)
             .arg(self.lease.as_millis().to_string())
+            .env_clear()
+            .envs(needed)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::from(self.lock.try_clone()?))
+            .stderr(Stdio::null())
             .spawn()?;
         Ok(Process { child, link, pings })
     }

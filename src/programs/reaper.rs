@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 
-use super::wire::{EndIt, Order, Report};
+use super::wire::{EndIt, Order, Report, STARTING};
 use super::{kernel, tree};
 
 /// How often orphans that have ended are buried while the program runs.
@@ -59,6 +59,8 @@ impl Reaper {
             .stdout(Stdio::from(self.stdout))
             .stderr(Stdio::from(self.stderr));
         kernel::dies_with_its_parent(&mut command);
+        // Before the start and not after it: a program may kill this process at once, and its attempt must count.
+        channel.write_all(&STARTING)?;
         let started = command.spawn();
         // The only copies of its pipes that are left are the program's own.
         drop((command, self.protocol));

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::link::{Link, RunName};
 use super::program::{Exit, Program, ProgramEnd};
 use super::tail::Tail;
-use super::wire::{EndIt, Report};
+use super::wire::{EndIt, Report, STARTING};
 
 /// Who a program is run for.
 pub(crate) trait Client {
@@ -41,8 +41,10 @@ pub(crate) enum RunError {
     NotStarted(io::Error),
     /// The folder it was to run in cannot be entered.
     NoFolder(io::Error),
-    /// There is no supervisor, or it ended.
+    /// There is no supervisor, or it ended before it started the program.
     Supervisor(io::Error),
+    /// The supervisor started the program, and nobody knows how the program ended.
+    NoReport(io::Error),
 }
 
 /// Runs a program to its end.
@@ -67,9 +69,11 @@ pub(crate) fn run(
         link,
         run: started.run,
         grace: program.grace,
+        has_started: false,
         asked: None,
     };
-    let report = run.follow(client).map_err(RunError::Supervisor)?;
+    let followed = run.follow(client);
+    let report = followed.map_err(if run.has_started { RunError::NoReport } else { RunError::Supervisor })?;
     let exit = match report {
         Report::Exited(code) => Exit::Code(code),
         Report::Killed(signal) => Exit::Signal(signal),
@@ -91,6 +95,8 @@ struct Running<'p> {
     link: &'p Link,
     run: RunName,
     grace: Duration,
+    /// The program may have started.
+    has_started: bool,
     asked: Option<Asked>,
 }
 
@@ -148,13 +154,12 @@ impl Running<'_> {
                 self.end_it(how);
             }
             self.remind()?;
-            let is_over = self.wait(client)?;
+            let has_message = self.wait(client)?;
             self.write();
             self.stdout.read(&mut buffer);
             self.stderr.read(&mut buffer);
             self.listen(client, &mut buffer);
-            if is_over {
-                let report = self.report()?;
+            if has_message && let Some(report) = self.report()? {
                 // Nobody writes any more but whom the program has given its pipes to: they are not waited for.
                 for _ in 0..MOST_AFTER_THE_END {
                     let more = self.stdout.read(&mut buffer) | self.stderr.read(&mut buffer);
@@ -167,7 +172,7 @@ impl Running<'_> {
         }
     }
 
-    /// Until there is something to do. True when the reaper has said its last word.
+    /// Waits until there is something to do. True when there is a message of the reaper, or the reaper is gone.
     fn wait(&self, client: &dyn Client) -> io::Result<bool> {
         let mut wanted = vec![(self.channel.as_fd(), PollFlags::IN)];
         if self.asked.is_none() {
@@ -232,9 +237,14 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn report(&mut self) -> io::Result<Report> {
+    /// How the program ended; `None` if the reaper says that it starts it now.
+    fn report(&mut self) -> io::Result<Option<Report>> {
         let mut bytes = [0; Report::SIZE];
-        self.channel.read_exact(&mut bytes)?;
-        Report::decode(bytes).ok_or_else(|| io::Error::other("a report that nobody understands"))
+        self.channel.read_exact(&mut bytes).map_err(|_| io::Error::other("it was killed, or it crashed"))?;
+        if bytes == STARTING {
+            self.has_started = true;
+            return Ok(None);
+        }
+        Report::decode(bytes).map(Some).ok_or_else(|| io::Error::other("its report cannot be read"))
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::reaper::Reaper;
 use super::wire::{self, Message};
@@ -55,6 +55,8 @@ struct Run {
 /// the worker's lock as its standard output. Before the lease is over, a frozen
 /// worker's programs are to be dead.
 pub(super) fn run(lease: Duration) -> io::Result<()> {
+    // No program of the same user can look into this process or its copies.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     kernel::close_what_was_passed_on()?;
     // The lowest number that is free, because nothing else is open.
     let protocol_place = OwnedFd::from(File::open("/dev/null")?);

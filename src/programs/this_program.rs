@@ -33,15 +33,8 @@ impl Supervisor {
         let mut arguments = std::env::args_os().skip(1);
         if arguments.next().is_some_and(|word| word == SUPERVISE) {
             let lease = arguments.next().and_then(|millis| millis.to_str()?.parse().ok());
-            let end = lease.map(|millis| super::supervisor::run(Duration::from_millis(millis)));
-            std::process::exit(match end {
-                Some(Ok(())) => 0,
-                Some(Err(error)) => {
-                    eprintln!("jobq: the supervisor of programs ends: {error}");
-                    1
-                }
-                None => 2,
-            });
+            let is_done = lease.is_some_and(|millis| super::supervisor::run(Duration::from_millis(millis)).is_ok());
+            std::process::exit(i32::from(!is_done));
         }
         // The file that runs now, also when another has taken its place.
         Self { program: PathBuf::from("/proc/self/exe") }

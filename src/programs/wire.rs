@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker ──link──► supervisor      a run's descriptors; "I am alive"; "kill that reaper"
-//! worker ◄channel► reaper          what to run; "end it"; how it ended
+//! worker ◄channel► reaper          what to run; "it starts now"; "end it"; how it ended
 //! supervisor ─guard─► reaper       nothing: it closes, and that says "end it"
 //! ```
 //!
@@ -149,6 +149,9 @@ impl EndIt {
         Self { grace: Duration::from_millis(u64::from_le_bytes(bytes)) }
     }
 }
+
+/// What a reaper sends just before it starts the program. From then on the program may have done something.
+pub(super) const STARTING: [u8; Report::SIZE] = *b"START";
 
 /// The last word of a reaper: nothing of the program lives any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! Whoever of those who watch over a program is killed or frozen: the program ends,
 //! and no other attempt begins before it has.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jobq::{NewJob, Status};
-use rustix::process::Signal;
+use jobq::{NewJob, ProgramHandlers, Registry, Shutdown, Status, Supervisor, Worker, WorkerOptions};
+use rustix::process::{DumpableBehavior, Signal};
 
-use super::harness::{Place, lives, parent_of, until};
+use super::harness::{Place, assert_failed, lives, opened_again, parent_of, until};
 
 /// The first attempt hangs, with a child that got away and does not listen. A later
 /// one looks whether anything of the first is left.
@@ -106,6 +107,31 @@ fn a_reaper_that_is_killed_leaves_nothing_behind() {
     worker.stop();
 }
 
+/// A program may kill those who watch over it. Its job must not start over for ever because of that.
+#[test]
+fn a_program_that_kills_who_watches_it_uses_up_its_attempts() {
+    let supervisor = "$(ps -o ppid= -p $PPID)";
+    let no_report = ["supervisor_killed", "kills ended without a report"];
+    for (victims, words) in [
+        ("$PPID", no_report),
+        (&*format!("{supervisor} $PPID"), no_report),
+        // The reaper ends the program then, and says so.
+        (supervisor, ["program_killed", "SIGTERM"]),
+    ] {
+        let place = Place::new();
+        // The third attempt would complete, so that this test ends in any case.
+        let script = format!(
+            "echo once >> attempts; [ $(wc -l < attempts) -gt 2 ] && exit 0\nkill -9 {victims}\nwhile :; do sleep 0.05; done"
+        );
+        place.handler("kills", &script);
+        let id = place.enqueue(NewJob::raw("kills", "{}").max_attempts(2));
+        place.drain();
+        let job = place.job(&id);
+        assert_failed(&job, &words);
+        assert_eq!((job.attempts, place.read("attempts").lines().count()), (2, 2), "{victims}");
+    }
+}
+
 #[test]
 fn supervisor_and_reaper_killed_at_once_take_the_program_along() {
     let place = Place::new();
@@ -189,4 +215,23 @@ fn a_supervisor_goes_with_its_worker() {
     assert!(lives(supervisor));
     worker.stop();
     assert!(!lives(supervisor));
+}
+
+/// Nothing of the program has run then, so it is not the job's fault.
+#[test]
+fn a_supervisor_that_ends_before_the_program_starts_costs_no_attempt() {
+    let place = Place::new();
+    place.handler("runs", "touch started");
+    let id = place.enqueue_once("runs", "{}");
+    let registry = Registry::new().with_programs(&ProgramHandlers::in_folder(place.handlers()));
+    let supervisor = Some(Supervisor::program("/bin/false"));
+    let options = WorkerOptions { supervisor, drain: true, ..WorkerOptions::default() };
+    let worker = Worker::new(Arc::new(opened_again(&place)), registry, options).unwrap();
+    worker.run(&Shutdown::new()).unwrap();
+    let job = place.job(&id);
+    assert_eq!((job.status, job.attempts), (Status::Pending, 0), "{:?}", job.last_error);
+    assert!(job.last_error.unwrap().contains("supervisor_error"));
+    // Drained workers leave what has to wait: the type is paused, so nobody tries again and again.
+    assert!(!place.path("started").exists());
+    assert!(rustix::process::dumpable_behavior().is_ok_and(|it| it == DumpableBehavior::Dumpable), "an application's");
 }

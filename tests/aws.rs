@@ -13,6 +13,7 @@ mod aws {
     mod many;
     mod meanwhile;
     mod ministack;
+    mod profile_files;
     mod proxy;
     mod remote;
     mod secrets;

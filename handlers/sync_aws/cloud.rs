@@ -1,11 +1,14 @@
 //! The Cloud Control API: one client, and one thread that drives it.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aws_config::BehaviorVersion;
 use aws_config::profile::ProfileFileCredentialsProvider;
+#[expect(deprecated, reason = "see `profile_files`")]
+use aws_config::profile::profile_file::{ProfileFileKind, ProfileFiles};
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
@@ -104,7 +107,9 @@ impl Cloud {
         let AwsSettings { region, profile, endpoint_url } = &self.settings;
         let http = aws_smithy_http_client::Builder::new();
         let http = http.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let files = profile_files();
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .profile_files(files.clone())
             .http_client(http.clone())
             .retry_config(RetryConfig::standard().with_max_attempts(SENDS).with_initial_backoff(FIRST_WAIT))
             .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(CALL).build());
@@ -125,8 +130,8 @@ impl Cloud {
         // By itself the SDK would take credentials of the environment first, and work in another account than was said.
         let named = profile.as_ref().map(|profile| {
             let around = ProviderConfig::without_region().with_region(Some(region)).with_http_client(http);
-            let provider = ProfileFileCredentialsProvider::builder().configure(&around).profile_name(profile);
-            SharedCredentialsProvider::new(provider.build())
+            let provider = ProfileFileCredentialsProvider::builder().configure(&around).profile_files(files);
+            SharedCredentialsProvider::new(provider.profile_name(profile).build())
         });
         // Asked for here and not with the first call, whose error would not tell this from other trouble.
         let provider = named.or_else(|| config.credentials_provider());
@@ -140,6 +145,31 @@ impl Cloud {
         }
         Ok(Client::from_conf(config.build()))
     }
+}
+
+/// The profile files that lie at absolute paths. A job can write to a relative one, below the root, and a profile names
+/// programs that the SDK runs.
+#[expect(deprecated, reason = "the names that are not deprecated are those of another crate, which we do not depend on")]
+fn profile_files() -> ProfileFiles {
+    // Read as the SDK reads them: a value that is not UTF-8 counts as unset.
+    let value = |name| std::env::var(name).ok();
+    let home = value("HOME");
+    let has_home = home.as_ref().is_some_and(|home| Path::new(home).is_absolute());
+    let is_absolute = |name| {
+        let named = value(name);
+        let path = Path::new(named.as_deref().unwrap_or("~"));
+        let is_absolute = path.is_absolute() || (has_home && path.starts_with("~"));
+        if !is_absolute && (named.is_some() || home.is_some()) {
+            tracing::warn!("AWS profiles: the path in {name}, or in HOME, is relative and was not used: set an absolute path");
+        }
+        is_absolute
+    };
+    ProfileFiles::builder()
+        // The SDK panics if there is no file at all.
+        .with_contents(ProfileFileKind::Config, "")
+        .include_default_config_file(is_absolute("AWS_CONFIG_FILE"))
+        .include_default_credentials_file(is_absolute("AWS_SHARED_CREDENTIALS_FILE"))
+        .build()
 }
 
 fn without_credentials(error: &CredentialsError) -> Trouble {

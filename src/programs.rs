@@ -9,13 +9,16 @@
 //! ```
 //!
 //! - the *supervisor*, one per worker, keeps the worker's lock until everything
-//!   below it is dead. It hears of the worker's death by its link, and of a frozen
-//!   worker by signs of life that do not come;
-//! - a *reaper*, one per run, is what orphans of its program become children of, so
-//!   nothing gets away, and a run is over when nothing of it lives.
+//!   below it is dead. It notices the worker's death by its link, and a frozen
+//!   worker by missing signs of life;
+//! - a *reaper*, one per run, becomes the parent of its program's orphans, so
+//!   nothing gets away. A run is over when none of its processes lives.
 //!
-//! Nothing here knows of jobs. What is not promised: that what a program has started
-//! dies when supervisor and reaper are both killed. (The program itself does.)
+//! Both hide from the programs: they are not dumpable, and have neither the worker's
+//! environment nor its terminal. Nothing here knows of jobs.
+//!
+//! Limit: when supervisor and reaper are both killed, the program dies, but processes
+//! that it started may live on.
 
 mod environment;
 mod kernel;

@@ -25,26 +25,26 @@ use super::trouble::{NO_CREDENTIALS, NO_REGION, Trouble, UNREACHABLE, causes};
 /// How long one call may take to be answered.
 const CALL: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
-/// A lost packet or a moment's throttling is not worth an attempt of the job: the
-/// SDK sends a call again by itself, with the same client token, a few times.
+/// How often the SDK sends a call, with the same client token. A lost packet or a moment of throttling
+/// then costs the job no attempt.
 const SENDS: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
-/// AWS as the settings say. Nothing is read or called before the first job.
+/// Connects to AWS as the settings say. The first job makes the connection.
 #[derive(Default)]
 pub(super) struct Cloud {
     settings: AwsSettings,
     driver: OnceLock<Driver>,
     client: Mutex<Option<Client>>,
-    /// One at a time reads settings and credentials; the others wait for its client.
+    /// One thread reads settings and credentials; the others wait for its client.
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// A thread that waits for the network, so that connections and credentials are
-/// shared by all threads that run jobs.
+/// A thread that waits for the network, so that all threads that run jobs share connections and
+/// credentials.
 struct Driver {
     handle: Handle,
-    /// The thread ends when this goes.
+    /// The thread ends when this is dropped.
     _end: oneshot::Sender<()>,
 }
 
@@ -55,7 +55,7 @@ impl Driver {
         let (end, ended) = oneshot::channel::<()>();
         std::thread::Builder::new().name("jobq-aws".to_owned()).spawn(move || {
             let _ = runtime.block_on(ended);
-            // A name that is being looked up is not waited for.
+            // A DNS lookup in progress would delay the end.
             runtime.shutdown_background();
         })?;
         Ok(Self { handle, _end: end })
@@ -67,7 +67,7 @@ impl Cloud {
         Self { settings, ..Self::default() }
     }
 
-    /// Runs this on the thread that calls.
+    /// Runs the future on the calling thread.
     pub(super) fn block_on<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
         let driver = match self.driver.get() {
             Some(driver) => driver,
@@ -79,7 +79,7 @@ impl Cloud {
         Ok(driver.handle.block_on(future))
     }
 
-    /// The client; made, with all that the usual places say, when there is none.
+    /// The client. The first call makes it from the settings, the environment and the profile files.
     pub(super) async fn client(&self) -> Result<Client, Trouble> {
         if let Some(client) = &*self.known() {
             return Ok(client.clone());
@@ -92,7 +92,7 @@ impl Cloud {
         Ok(self.known().insert(client).clone())
     }
 
-    /// Settings and credentials are read afresh next time, if this is about them.
+    /// Makes the next call read settings and credentials again, if the error is about these.
     pub(super) fn learn(&self, trouble: &Trouble) {
         if trouble.is_about_credentials() {
             *self.known() = None;
@@ -127,13 +127,13 @@ impl Cloud {
             let how = "set AWS_REGION, `region` in ~/.aws/config, or in .jobq/config.toml: [handlers.sync_aws] region";
             return Err(Trouble::new(NO_REGION, format!("no AWS region is known here; {how}")));
         };
-        // By itself the SDK would take credentials of the environment first, and work in another account than was said.
+        // The SDK would prefer credentials of the environment, and work in another account than the settings name.
         let named = profile.as_ref().map(|profile| {
             let around = ProviderConfig::without_region().with_region(Some(region)).with_http_client(http);
             let provider = ProfileFileCredentialsProvider::builder().configure(&around).profile_files(files);
             SharedCredentialsProvider::new(provider.profile_name(profile).build())
         });
-        // Asked for here and not with the first call, whose error would not tell this from other trouble.
+        // Here and not in the first call, whose errors do not tell missing credentials from other causes.
         let provider = named.or_else(|| config.credentials_provider());
         if let Some(provider) = &provider {
             provider.provide_credentials().await.map_err(|error| without_credentials(&error))?;
@@ -149,7 +149,10 @@ impl Cloud {
 
 /// The profile files that lie at absolute paths. A job can write to a relative one, below the root, and a profile names
 /// programs that the SDK runs.
-#[expect(deprecated, reason = "the names that are not deprecated are those of another crate, which we do not depend on")]
+#[expect(
+    deprecated,
+    reason = "the names that are not deprecated are those of another crate, which we do not depend on"
+)]
 fn profile_files() -> ProfileFiles {
     // Read as the SDK reads them: a value that is not UTF-8 counts as unset.
     let value = |name| std::env::var(name).ok();
@@ -160,7 +163,9 @@ fn profile_files() -> ProfileFiles {
         let path = Path::new(named.as_deref().unwrap_or("~"));
         let is_absolute = path.is_absolute() || (has_home && path.starts_with("~"));
         if !is_absolute && (named.is_some() || home.is_some()) {
-            tracing::warn!("AWS profiles: the path in {name}, or in HOME, is relative and was not used: set an absolute path");
+            tracing::warn!(
+                "AWS profiles: the path in {name}, or in HOME, is relative and was not used: set an absolute path"
+            );
         }
         is_absolute
     };
@@ -173,25 +178,25 @@ fn profile_files() -> ProfileFiles {
 }
 
 fn without_credentials(error: &CredentialsError) -> Trouble {
-    let mut said = causes(error);
-    // What a `credential_process` prints may be anything.
-    if let Some(at) = said.find("Stderr:") {
-        said.truncate(at);
-        said.push_str("What it printed is not kept; run it by hand");
+    let mut causes = causes(error);
+    // A `credential_process` may print secrets.
+    if let Some(at) = causes.find("Stderr:") {
+        causes.truncate(at);
+        causes.push_str("jobq does not keep its output; run it by hand");
     }
     match error {
         CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
-            // Words of the SDK: it names the feature that the profile needs.
-            let how = if said.contains("cargo feature") {
+            // The SDK's words when the profile needs a feature that was not compiled in.
+            let how = if causes.contains("cargo feature") {
                 "this jobq was built without that: profiles of IAM Identity Center need `--features aws-sso`, and any profile can \
                  be used by another with `credential_process = aws configure export-credentials --profile NAME`"
             } else {
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, log in with `aws configure` or `aws sso login`, or \
                  name a profile in .jobq/config.toml: [handlers.sync_aws] profile"
             };
-            Trouble::new(NO_CREDENTIALS, format!("no AWS credentials: {said}; {how}; then `jobq retry`"))
+            Trouble::new(NO_CREDENTIALS, format!("no AWS credentials: {causes}; {how}; then `jobq retry`"))
         }
-        // The service that gives them has failed.
-        _ => Trouble::new(UNREACHABLE, format!("AWS credentials could not be had: {said}")),
+        // The service or the program that provides them has failed.
+        _ => Trouble::new(UNREACHABLE, format!("AWS credentials could not be had: {causes}")),
     }
 }

@@ -1,4 +1,4 @@
-//! `jobq worker`: runs jobs until told to stop, and says what happens.
+//! `jobq worker`: runs jobs until it is told to stop, and reports what happens.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
     let registry = place.registry()?;
-    // The worker sees to the dead by itself. What it is to go by holds from its start, and not from its first job.
+    // The worker reclaims dead workers' jobs by itself. It records the root now, so that a wrong root fails at the start and not
+    // with the first job.
     let queue = Arc::new(place.open_as_it_is()?);
     queue.store().record_root()?;
     out.warnings(&place.slips()?)?;
@@ -61,7 +62,7 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
     Ok(Answer::Yes)
 }
 
-/// The jobs that are to be run now, for the length of the progress bar, if there are any.
+/// The number of jobs that can run now, for the length of the progress bar; `None` if there are none.
 fn total(queue: &Queue, types: &[String]) -> jobq::Result<Option<u64>> {
     let is_now = |group: &&Outstanding| {
         types.contains(&group.job_type) && !matches!(group.gate, Some(Gate::Delayed | Gate::Backoff))

@@ -1,4 +1,4 @@
-//! Programs that a handler runs for its job.
+//! Runs programs for a handler's job.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -8,21 +8,24 @@ use std::time::Duration;
 use super::{Context, HandlerError, Run, Stop};
 use crate::programs::{self, Client, Ending, Program, ProgramEnd, RunError};
 
-/// What a program says while it runs. An error ends it.
+/// Takes the lines that a program writes while it runs. An error ends the program.
 pub(crate) type Listener<'l> = &'l mut dyn FnMut(&[u8]) -> Result<(), HandlerError>;
 
 impl Context {
-    /// Runs a program and waits for its end. When the job is to stop (a cancel, its
-    /// timeout, the worker's end), the program and all that it has started is ended
-    /// and this returns an error to return with. Nothing of it lives when this
-    /// returns.
+    /// Runs a program and waits for its end. When the job must stop (a cancel, its
+    /// timeout, the worker's end), this ends the program and all that it has started, and
+    /// returns an error that the handler should return. All processes of the program are
+    /// dead when this returns.
+    ///
+    /// If the program's supervisor is killed before it reports, this returns an error with
+    /// the code `supervisor_killed`. The attempt counts if the handler returns it.
     ///
     /// The worker needs a [`Supervisor`](crate::Supervisor) for that.
     pub fn run_program(&self, program: &Program) -> Result<ProgramEnd, HandlerError> {
         self.run_program_hearing(program, &mut |_| Ok(()))
     }
 
-    /// The same with someone who listens to the line protocol.
+    /// The same, with a listener for the line protocol.
     pub(crate) fn run_program_hearing(
         &self,
         program: &Program,
@@ -42,7 +45,7 @@ impl Context {
         if let Some(error) = attended.failed {
             return Err(error);
         }
-        // It may have ended well because it was told to end; that says nothing of its work.
+        // A program that was told to end may exit with 0, which says nothing about its work.
         if self.stop().is_some() {
             self.check()?;
         }
@@ -53,7 +56,7 @@ impl Context {
                     .with_code("program_error")
             }
             RunError::Supervisor(error) => cannot_run(program, &error),
-            // The program may have done its work, or killed its supervisor: without a cost it could do so for ever.
+            // This costs an attempt: a program that kills its supervisor could otherwise do so for ever.
             RunError::NoReport(error) => {
                 let why = format_args!("the supervisor of {} ended without a report: {error}", program.name());
                 HandlerError::retry(why).with_code("supervisor_killed")
@@ -62,7 +65,7 @@ impl Context {
     }
 }
 
-/// Says that something of the job lives, for as long as this does.
+/// Marks the job as having a program while this value lives.
 struct Lives<'r>(&'r Run);
 
 impl<'r> Lives<'r> {
@@ -91,11 +94,11 @@ impl Client for Attended<'_> {
     }
 
     fn wants_end(&self) -> Option<Ending> {
-        // Another worker may be at a job that was lost by now: there is no time for a grace.
+        // Another worker may run a lost job by now, so there is no time for a grace.
         self.run.stop().map(|stop| if stop == Stop::Lost { Ending::AtOnce } else { Ending::Graceful })
     }
 
-    fn heard(&mut self, bytes: &[u8]) -> bool {
+    fn receive(&mut self, bytes: &[u8]) -> bool {
         if self.failed.is_none() {
             self.failed = (self.listener)(bytes).err();
         }
@@ -104,19 +107,20 @@ impl Client for Attended<'_> {
 }
 
 fn cannot_run(program: &Program, error: &io::Error) -> HandlerError {
-    // Not the job's fault, and others of its kind would fare no better just now.
+    // This is not the job's fault, and other jobs of the type would fail in the same way now.
     HandlerError::retry(format_args!("cannot run {}: its supervisor: {error}", program.name()))
         .with_code("supervisor_error")
         .pausing_type(Duration::from_secs(1))
 }
 
-/// What is wrong with the program itself, no other attempt can help.
+/// Most of these errors are the program's own, and another attempt cannot help.
 fn not_started(program: &Program, error: &io::Error) -> HandlerError {
     let name = program.name();
     match error.kind() {
         io::ErrorKind::NotFound => {
-            let why =
-                format_args!("cannot start {name}: there is no such program, or none that its first line (#!) names");
+            let why = format_args!(
+                "cannot start {name}: there is no such program, or its first line (#!) names none that exists"
+            );
             HandlerError::permanent(why).with_code("program_missing")
         }
         io::ErrorKind::PermissionDenied => {
@@ -131,7 +135,7 @@ fn not_started(program: &Program, error: &io::Error) -> HandlerError {
             HandlerError::permanent(format_args!("cannot start {name}: {error}")).with_code("program_refused")
         }
         _ if error.raw_os_error() == Some(libc::ENOEXEC) => HandlerError::permanent(format_args!(
-            "cannot start {name}: it is no program for this machine; a script begins with #! and its interpreter"
+            "cannot start {name}: it is not a program for this machine; a script must begin with #! and its interpreter"
         ))
         .with_code("program_refused"),
         _ => HandlerError::retry(format_args!("cannot start {name}: {error}")).with_code("program_error"),

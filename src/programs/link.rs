@@ -1,5 +1,5 @@
-//! A worker's side: starts the supervisor when the first program is to run, and
-//! hands it what each run needs.
+//! The worker's side: starts the supervisor with the first program, and hands it the
+//! descriptors of each run.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use super::SUPERVISE;
 use super::program::Program;
 use super::wire::{self, Order};
 
-/// How long a supervisor has to end when its worker has no use for it any more.
+/// How long a supervisor has to end when its worker ends.
 const PARTING: Duration = Duration::from_secs(5);
 
 /// The connection of one worker to its supervisor.
@@ -38,13 +38,13 @@ struct Process {
     pings: mpsc::Sender<()>,
 }
 
-/// Which run it is, of which supervisor.
+/// A run's number, and the link of its supervisor.
 pub(super) struct RunName {
     number: u64,
     link: Arc<OwnedFd>,
 }
 
-/// The worker's ends of what a run was given.
+/// The worker's ends of a run's pipes and of its channel.
 pub(super) struct Started {
     pub(super) run: RunName,
     pub(super) channel: File,
@@ -55,7 +55,7 @@ pub(super) struct Started {
 }
 
 impl Link {
-    /// `lock` is what says that the worker lives; `lease` how long it may be silent.
+    /// `lock` proves that the worker lives; `lease` is how long the worker may be silent.
     pub(crate) fn new(supervisor: PathBuf, lock: OwnedFd, lease: Duration) -> Self {
         Self { supervisor, lock, lease, runs: AtomicU64::new(0), process: Mutex::default() }
     }
@@ -80,18 +80,18 @@ impl Link {
         Ok(Started { run, channel, stdin, stdout, stderr, protocol: protocol.map(|(ours, _)| ours) })
     }
 
-    /// The reaper of a run does not do as it is told.
+    /// Has the supervisor kill the reaper of a run, because the reaper does not obey.
     pub(super) fn kill(&self, run: &RunName) {
         if let Some(process) = self.process().as_ref().filter(|process| Arc::ptr_eq(&process.link, &run.link)) {
-            // It may have been stopped itself.
+            // The supervisor may be stopped.
             signal(&process.child, Signal::CONT);
             wire::send_kill(&process.link, run.number);
         }
     }
 
-    /// Nor does the supervisor. With it all its programs end.
+    /// Kills the supervisor, because it does not obey either. All its programs end with it.
     pub(super) fn give_up(&self, run: &RunName) {
-        // Another one may be in its place by now, which has done nothing wrong.
+        // A new supervisor may have its place by now. That one obeys.
         let process = self.process().take_if(|process| Arc::ptr_eq(&process.link, &run.link));
         if let Some(mut process) = process {
             let _ = process.child.kill();
@@ -99,10 +99,10 @@ impl Link {
         }
     }
 
-    /// To the supervisor that runs, or to a new one if that has ended.
+    /// Sends the descriptors to the supervisor, or to a new one if that has ended.
     fn hand_over(&self, number: u64, descriptors: &[BorrowedFd<'_>]) -> io::Result<Arc<OwnedFd>> {
         let mut process = self.process();
-        // One that was stopped would take what it is sent, and do nothing.
+        // A stopped supervisor would accept the message and do nothing.
         process.iter().for_each(|known| signal(&known.child, Signal::CONT));
         if let Some(known) = &mut *process
             && known.child.try_wait().is_ok_and(|ended| ended.is_none())
@@ -123,13 +123,13 @@ impl Link {
         let link = Arc::new(link);
         let (pings, told_to_end) = mpsc::channel();
         let (pinged, every) = (Arc::clone(&link), self.lease / 16);
-        // A thread of its own: the others may have to wait for a database, and live all the same.
+        // A thread of its own, because the others may wait for the database, and the worker lives all the same.
         std::thread::Builder::new().name("jobq-alive".to_owned()).spawn(move || {
             while told_to_end.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
                 wire::send_ping(&pinged);
             }
         })?;
-        // No more than it takes to find and load it: a program of the same user, or of root, can look into it.
+        // Only what the system needs to find and load it, because programs of root can read its environment.
         let needed = ["PATH", "LD_LIBRARY_PATH"].map(|name| (name, std::env::var_os(name)));
         let needed = needed.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let child = Command::new(&self.supervisor)
@@ -157,11 +157,11 @@ impl Drop for Link {
     }
 }
 
-/// It ends when its link is closed and all programs are dead. One that was stopped
-/// is set going, and one that does not end at all is not waited for.
+/// Closes the link. The supervisor then ends all programs and itself. It is continued if it was stopped,
+/// and killed if it takes too long.
 fn end(Process { mut child, link, pings }: Process) {
     drop(pings);
-    // The thread that gives signs of life may hold it for another moment.
+    // The thread that gives signs of life may hold the link for another moment.
     let _ = rustix::net::shutdown(&*link, rustix::net::Shutdown::Both);
     signal(&child, Signal::CONT);
     let since = Instant::now();
@@ -181,14 +181,14 @@ fn socket_pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// A pipe that this process writes to without waiting.
+/// A pipe that this process writes to without blocking.
 fn pipe_to() -> io::Result<(File, OwnedFd)> {
     let (theirs, ours) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
     Ok((ours.into(), theirs))
 }
 
-/// A pipe that this process reads from without waiting.
+/// A pipe that this process reads from without blocking.
 fn pipe_from() -> io::Result<(File, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;

@@ -1,6 +1,6 @@
-//! One process per run of a program: its parent, and by adoption the parent of all
-//! that the program leaves behind. It says how the program ended when nothing of
-//! it lives any more, and ends it when told to, or when nobody is left to tell.
+//! One process per run of a program: its parent, and by adoption the parent of every
+//! orphan that the program leaves. It reports how the program ended once all of these
+//! are dead. It ends the program when told to, or when worker or supervisor are gone.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,36 +16,36 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 use super::wire::{EndIt, Order, Report, STARTING};
 use super::{kernel, tree};
 
-/// How often orphans that have ended are buried while the program runs.
+/// How often the reaper waits for dead orphans while the program runs.
 const BURY: Duration = Duration::from_secs(5);
-/// How often a program that was asked to end is looked at.
+/// How often the reaper checks a program that was asked to end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a reaper has of its own.
+/// A reaper's descriptors and settings.
 pub(super) struct Reaper {
     pub(super) channel: OwnedFd,
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
-    /// Stands where the program is to find the line protocol, if it has one.
+    /// Has the number at which the program expects the line protocol, if it has one.
     pub(super) protocol: Option<OwnedFd>,
     pub(super) guard: OwnedFd,
-    /// What the program has between the polite signal and the other when nobody is
-    /// left to tell: others wait for its job.
+    /// The time between SIGTERM and SIGKILL when worker or supervisor are gone. It is short, because
+    /// other workers wait for the job.
     pub(super) orphan_grace: Duration,
 }
 
 impl Reaper {
-    /// Everything, from the order to the report.
+    /// The reaper's whole life, from the order to the report.
     pub(super) fn run(self) -> io::Result<()> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        // A session of its own, so that no group of this program has anything of another's.
+        // A session of its own, so that no process group contains processes of two programs.
         rustix::process::setsid()?;
-        // If the supervisor dies this process has to act, whatever its program has done to it.
+        // If the supervisor dies, this process has to act even if its program has stopped it.
         rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         let mut channel = File::from(self.channel);
         let order = Order::receive(&channel)?;
-        // Here and not in the child, so that a missing folder is not taken for a missing program.
+        // Here and not in the child: there a missing folder would look like a missing program.
         if let Err(errno) = rustix::process::chdir(&order.folder) {
             return channel.write_all(&Report::NoFolder(errno.raw_os_error()).encode());
         }
@@ -62,7 +62,7 @@ impl Reaper {
         // Before the start and not after it: a program may kill this process at once, and its attempt must count.
         channel.write_all(&STARTING)?;
         let started = command.spawn();
-        // The only copies of its pipes that are left are the program's own.
+        // Now only the program holds its ends of the pipes, so the worker sees when it closes them.
         drop((command, self.protocol));
         let pid = match started {
             Ok(child) => Pid::from_child(&child),
@@ -73,26 +73,26 @@ impl Reaper {
     }
 }
 
-/// What is known of the program.
-struct Watch {
+/// The state of a program that runs.
+struct ProgramWatch {
     program: Pid,
-    /// How it ended; what it has started may live on.
+    /// How it ended. Processes that it started may still live.
     report: Option<Report>,
-    /// It was asked to end, and will be made to at this time.
+    /// It was asked to end, and is killed at this time.
     end_at: Option<Instant>,
 }
 
-/// Until nothing lives that the program has started.
+/// Waits until the program and everything that it started is dead.
 fn watch(program: Pid, channel: &mut File, guard: &OwnedFd, orphan_grace: Duration) -> io::Result<Report> {
     let handle = rustix::process::pidfd_open(program, PidfdFlags::empty())?;
-    let mut watch = Watch { program, report: None, end_at: None };
+    let mut watch = ProgramWatch { program, report: None, end_at: None };
     let (mut has_worker, mut has_guard) = (true, true);
     loop {
-        let wait = match watch.look()? {
-            Look::Over(report) => return Ok(report),
-            Look::Again(wait) => Timespec::try_from(wait).map_err(io::Error::other)?,
+        let wait = match watch.check()? {
+            Progress::Over(report) => return Ok(report),
+            Progress::CheckAgainIn(wait) => Timespec::try_from(wait).map_err(io::Error::other)?,
         };
-        // What is closed would be ready for ever, and so would be the handle of what has ended.
+        // A closed descriptor would be ready for ever, and so would the handle of a dead process.
         let wanted =
             [(watch.report.is_none(), handle.as_fd()), (has_worker, channel.as_fd()), (has_guard, guard.as_fd())];
         let mut ready: Vec<PollFd<'_>> =
@@ -117,13 +117,12 @@ fn watch(program: Pid, channel: &mut File, guard: &OwnedFd, orphan_grace: Durati
     }
 }
 
-enum Look {
+enum Progress {
     Over(Report),
-    /// There may be something new after this time.
-    Again(Duration),
+    CheckAgainIn(Duration),
 }
 
-impl Watch {
+impl ProgramWatch {
     fn end_in(&mut self, grace: Duration) -> io::Result<()> {
         if self.end_at.is_none() {
             tree::ask_all_to_end()?;
@@ -133,7 +132,7 @@ impl Watch {
         Ok(())
     }
 
-    fn look(&mut self) -> io::Result<Look> {
+    fn check(&mut self) -> io::Result<Progress> {
         let now = Instant::now();
         let is_due = self.end_at.is_some_and(|at| at <= now);
         if is_due {
@@ -143,17 +142,18 @@ impl Watch {
             self.report = tree::ended(self.program)?.map(report_of);
         }
         let Some(report) = self.report else {
-            return Ok(Look::Again(if is_due { LOOK } else { self.end_at.map_or(BURY, |at| at - now).min(BURY) }));
+            let wait = if is_due { LOOK } else { self.end_at.map_or(BURY, |at| at - now).min(BURY) };
+            return Ok(Progress::CheckAgainIn(wait));
         };
-        // Most programs leave nothing behind. What they do ends with them, unless all were asked to end and still
-        // have time to.
+        // Most programs leave no orphans. Orphans are killed now, unless all processes were asked to end and still have
+        // time to do so.
         if !tree::bury() {
             if self.end_at.is_some() && !is_due {
-                return Ok(Look::Again(LOOK));
+                return Ok(Progress::CheckAgainIn(LOOK));
             }
             tree::end_all()?;
         }
-        Ok(Look::Over(report))
+        Ok(Progress::Over(report))
     }
 }
 

@@ -1,6 +1,6 @@
-//! One run of a program, seen from the worker: its input goes in, its output comes
-//! out, it is ended if its job is to stop, and what came of it is told when nothing
-//! of it lives any more. One thread does all of that.
+//! One run of a program, seen from the worker. One thread writes its input, reads its
+//! output, ends it if its job must stop, and returns how it ended once all its
+//! processes are dead.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,34 +16,34 @@ use super::program::{Exit, Program, ProgramEnd};
 use super::tail::Tail;
 use super::wire::{EndIt, Report, STARTING};
 
-/// Who a program is run for.
+/// The caller's side of a run.
 pub(crate) trait Client {
-    /// Readable from the moment that [`wants_end`](Client::wants_end) has an answer.
+    /// Becomes readable when [`wants_end`](Client::wants_end) has an answer.
     fn wake(&self) -> BorrowedFd<'_>;
-    /// Whether the program is to end, and how.
+    /// Whether the program must end, and how.
     fn wants_end(&self) -> Option<Ending>;
-    /// Something came over the line protocol. False when the program is to end.
-    fn heard(&mut self, bytes: &[u8]) -> bool;
+    /// Takes bytes of the line protocol. False when the program must end.
+    fn receive(&mut self, bytes: &[u8]) -> bool;
 }
 
-/// How a program is to end.
+/// How a program must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It has its grace.
+    /// With its grace.
     Graceful,
     AtOnce,
 }
 
-/// Why there is no end to tell of.
+/// Why a run has no [`ProgramEnd`].
 #[derive(Debug)]
 pub(crate) enum RunError {
     /// The program could not be started.
     NotStarted(io::Error),
-    /// The folder it was to run in cannot be entered.
+    /// The program's folder cannot be entered.
     NoFolder(io::Error),
     /// There is no supervisor, or it ended before it started the program.
     Supervisor(io::Error),
-    /// The supervisor started the program, and nobody knows how the program ended.
+    /// The program may have run, and its supervisor died without saying how it ended.
     NoReport(io::Error),
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn run(
 }
 
 struct Running<'p> {
-    /// What is still to be written.
+    /// The rest of the input.
     input: &'p [u8],
     stdin: Option<File>,
     stdout: Output,
@@ -100,18 +100,18 @@ struct Running<'p> {
     asked: Option<Asked>,
 }
 
-/// The program is to end.
+/// The worker has asked the program to end.
 struct Asked {
     how: Ending,
-    /// It should have ended by then, with all that belongs to it.
+    /// All its processes should be dead by then.
     over_at: Instant,
-    /// How much has been done since to make sure that it does.
+    /// How often the worker has found it alive after that.
     reminders: u32,
 }
 
-/// What ending takes besides the grace.
+/// How long ending takes besides the grace.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What is read after the end, at most: there may be others who still write.
+/// The most reads after the end: another process may still hold the pipe and write.
 const MOST_AFTER_THE_END: usize = 1 << 12;
 
 /// One output of the program, until it is closed.
@@ -133,7 +133,7 @@ impl Output {
     }
 }
 
-/// What there is to read; `None` when there is nothing now, or nothing any more.
+/// The next bytes; `None` when there are none now, or the pipe is at its end.
 fn read<'b>(pipe: &mut Option<File>, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     match pipe.as_mut()?.read(buffer) {
         Ok(0) => *pipe = None,
@@ -160,7 +160,7 @@ impl Running<'_> {
             self.stderr.read(&mut buffer);
             self.listen(client, &mut buffer);
             if has_message && let Some(report) = self.report()? {
-                // Nobody writes any more but whom the program has given its pipes to: they are not waited for.
+                // Only processes outside the run that got its pipes can still write. The worker does not wait for them.
                 for _ in 0..MOST_AFTER_THE_END {
                     let more = self.stdout.read(&mut buffer) | self.stderr.read(&mut buffer);
                     if !(self.listen(client, &mut buffer) | more) {
@@ -190,7 +190,7 @@ impl Running<'_> {
         }
     }
 
-    /// A program that does not read its input is not made to.
+    /// A program may leave its input unread.
     fn write(&mut self) {
         let Some(stdin) = &mut self.stdin else { return };
         match stdin.write(self.input) {
@@ -205,7 +205,7 @@ impl Running<'_> {
 
     fn listen(&mut self, client: &mut dyn Client, buffer: &mut [u8]) -> bool {
         let Some(bytes) = read(&mut self.protocol, buffer) else { return false };
-        if !client.heard(bytes) {
+        if !client.receive(bytes) {
             self.protocol = None;
             self.end_it(Ending::AtOnce);
         }
@@ -216,12 +216,12 @@ impl Running<'_> {
         let grace = if how == Ending::Graceful { self.grace } else { Duration::ZERO };
         let over_at = Instant::now().checked_add(grace + PATIENCE).unwrap_or_else(Instant::now);
         self.asked = Some(Asked { how, over_at, reminders: 0 });
-        // If it cannot be told, the reaper has just said its last word, or is no more.
+        // If this fails, the reaper has sent its report, or is dead.
         let _ = self.channel.write_all(&EndIt { grace }.encode());
     }
 
-    /// One that should be over and is not: its reaper was stopped perhaps, by the
-    /// program itself. It goes without the reaper then, or without the supervisor.
+    /// Kills the reaper of a run that should be over, then the supervisor. The program may have stopped
+    /// them.
     fn remind(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.over_at <= now) else { return Ok(()) };
@@ -230,7 +230,7 @@ impl Running<'_> {
         match asked.reminders {
             1 => self.link.kill(&self.run),
             2 => self.link.give_up(&self.run),
-            // What hangs in the kernel is waited for, and not for ever.
+            // A process that hangs in the kernel gets more time, but not for ever.
             3..30 => {}
             _ => return Err(io::Error::other("the program could not be ended")),
         }

@@ -1,10 +1,10 @@
-//! The process that stands between a worker and the programs it runs. It keeps the
-//! worker's lock until the last of them is dead, so nobody starts a job while an
-//! old program still works on it; and it makes sure that they die: when the worker
-//! is gone, or frozen for so long that its jobs are about to be anyone's.
+//! The process between a worker and the programs it runs. It keeps the worker's lock
+//! until the last of them is dead, so nobody starts a job while an old program still
+//! works on it. It ends the programs when the worker is gone, or has been frozen so
+//! long that other workers are about to take its jobs.
 //!
-//! It is a copy of the worker's own program with one thread and no memory to speak
-//! of, and starts one more copy for each run: the [`Reaper`].
+//! It is a small copy of the worker's own program with one thread, and starts one
+//! more copy for each run: the [`Reaper`].
 
 use std::fs::File;
 use std::io;
@@ -19,52 +19,50 @@ use super::reaper::Reaper;
 use super::wire::{self, Message};
 use super::{PROTOCOL_FD, kernel, tree};
 
-/// A worker counts as frozen after so many looks without a sign of life. Looks and
-/// not time: who was frozen together with it has not looked.
+/// A worker counts as frozen after so many checks without a sign of life. Checks and
+/// not time: a supervisor that was frozen together with it has not checked.
 const SILENT_LOOKS: u32 = 8;
-/// What programs have between the polite signal and the other when their worker is
-/// gone, at most.
+/// The longest time between SIGTERM and SIGKILL when the worker is gone.
 const ORPHAN_GRACE: Duration = Duration::from_millis(500);
-/// What a reaper has on top of that before it is killed itself.
+/// How much longer a reaper may take before it is killed itself.
 const REAPER_PATIENCE: Duration = Duration::from_millis(700);
 
 struct Programs {
-    /// Until the worker is gone.
+    /// `None` when the worker is gone.
     link: Option<OwnedFd>,
-    /// Keeps the place free where programs find the line protocol.
+    /// Keeps the descriptor number free at which programs expect the line protocol.
     protocol_place: Option<OwnedFd>,
-    runs: Vec<Run>,
+    runs: Vec<ProgramRun>,
     silent_looks: u32,
     orphan_grace: Duration,
 }
 
-struct Run {
+struct ProgramRun {
     number: u64,
     reaper: Pid,
     ended: OwnedFd,
-    /// Kept until nothing of the run lives, so that the worker does not think so before.
+    /// Kept until all processes of the run are dead. The worker takes its end for that.
     _channel: OwnedFd,
-    /// Closed, it tells the reaper to end its program.
+    /// When it closes, the reaper ends its program.
     guard: Option<OwnedFd>,
-    /// The reaper should have ended by then. One that has not, because its program has
-    /// stopped it perhaps, is killed; what it leaves comes to this process.
+    /// When to kill the reaper if it has not ended: its program may have stopped it. Its
+    /// orphans become children of this process.
     kill_at: Option<Instant>,
 }
 
-/// The whole life of the supervisor. It has the link as its standard input, and
-/// the worker's lock as its standard output. Before the lease is over, a frozen
-/// worker's programs are to be dead.
+/// The supervisor's whole life. Its standard input is the link, and its standard output
+/// the worker's lock. A frozen worker's programs must be dead before the lease is over.
 pub(super) fn run(lease: Duration) -> io::Result<()> {
-    // No program of the same user can look into this process or its copies.
+    // Programs of the same user must not read the memory and the descriptors of this process or its copies.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     kernel::close_what_was_passed_on()?;
-    // The lowest number that is free, because nothing else is open.
+    // This gets the lowest free number, because nothing else is open.
     let protocol_place = OwnedFd::from(File::open("/dev/null")?);
     if protocol_place.as_raw_fd() != PROTOCOL_FD {
-        return Err(io::Error::other("the place of the line protocol is taken"));
+        return Err(io::Error::other("the descriptor of the line protocol is taken"));
     }
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
-    // Not the worker's terminal: its Ctrl-C is the worker's alone.
+    // Leaves the worker's terminal, whose Ctrl-C is for the worker alone.
     let _ = rustix::process::setsid();
     kernel::outlive_polite_signals();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -106,7 +104,7 @@ impl Programs {
     fn listen(&mut self) {
         while let Some(link) = &self.link {
             match wire::receive(link) {
-                // If it cannot be started its channel closes, and its worker tries again later.
+                // If the start fails, the run's channel closes, and the worker tries again later.
                 Ok(Message::Run(number, descriptors)) => drop(self.start(number, descriptors)),
                 Ok(Message::Kill(number)) => {
                     let now = Instant::now();
@@ -123,7 +121,7 @@ impl Programs {
         }
     }
 
-    /// Reapers hear of their worker's end by themselves, but not of a frozen one.
+    /// Reapers notice the end of their worker by themselves, but not that it is frozen.
     fn end_all_runs(&mut self) {
         let at = Instant::now() + self.orphan_grace + REAPER_PATIENCE;
         for run in &mut self.runs {
@@ -135,7 +133,7 @@ impl Programs {
     fn kill_those_that_do_not_end(&mut self) {
         let now = Instant::now();
         for run in self.runs.iter_mut().filter(|run| run.kill_at.is_some_and(|at| at <= now)) {
-            // That it has ended is heard of; until then there is nothing more to do.
+            // `bury` notices its end.
             let _ = rustix::process::kill_process(run.reaper, Signal::KILL);
             run.kill_at = None;
         }
@@ -149,7 +147,7 @@ impl Programs {
         let protocol = descriptors.next();
         let (guarded, guard) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let Some(reaper) = kernel::fork()? else {
-            // The copy has nothing of the others: what it kept open would not be closed when it should.
+            // The copy closes the descriptors of other runs, or their ends would go unnoticed.
             self.runs.clear();
             self.link = None;
             drop(guard);
@@ -158,15 +156,15 @@ impl Programs {
             let report = protocol.and_then(|protocol| {
                 Reaper { channel, stdin, stdout, stderr, protocol, guard: guarded, orphan_grace }.run()
             });
-            // Without a report the worker learns of it by the end of the channel.
+            // Without a report, the worker notices the end of the channel.
             std::process::exit(i32::from(report.is_err()));
         };
         let ended = rustix::process::pidfd_open(reaper, PidfdFlags::empty())?;
-        self.runs.push(Run { number, reaper, ended, _channel: channel, guard: Some(guard), kill_at: None });
+        self.runs.push(ProgramRun { number, reaper, ended, _channel: channel, guard: Some(guard), kill_at: None });
         Ok(())
     }
 
-    /// Reapers that have ended, and orphans of reapers that were killed.
+    /// Waits for reapers that have ended, and ends the orphans of reapers that were killed.
     fn bury(&mut self) -> io::Result<()> {
         let mut ended = Vec::new();
         loop {
@@ -175,7 +173,7 @@ impl Programs {
             if !has_orphans {
                 break;
             }
-            // They are buried in the next round, so that nobody takes them for living when this process has ended.
+            // The next round waits for them, or they would look alive when this process has ended.
             let living: Vec<Pid> = self.runs.iter().map(|run| run.reaper).filter(|pid| !ended.contains(pid)).collect();
             tree::end_all_but(&living)?;
         }
@@ -184,7 +182,7 @@ impl Programs {
     }
 }
 
-/// Children that have ended, and whether one of them may have left others behind.
+/// Children that have ended, and whether one of them may have left orphans.
 fn ended_children() -> (Vec<Pid>, bool) {
     let (mut ended, mut was_killed) = (Vec::new(), false);
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -194,7 +192,7 @@ fn ended_children() -> (Vec<Pid>, bool) {
     (ended, was_killed)
 }
 
-/// Puts it where the program expects it, to be passed on.
+/// Gives the line protocol the descriptor number that the program expects.
 fn at_its_place((mut place, protocol): (OwnedFd, OwnedFd)) -> io::Result<OwnedFd> {
     rustix::io::dup2(protocol, &mut place)?;
     Ok(place)

@@ -1,4 +1,4 @@
-//! The program that supervises: the worker's own, once more.
+//! The supervisor's program, which usually is the worker's own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,27 +7,29 @@ use super::SUPERVISE;
 
 /// The program that supervises what handlers run: this one, or `jobq`.
 ///
-/// Whatever a job starts must not outlive it: not its timeout, not a cancel, not
-/// the worker's own death. A process of its own sees to that, and it needs a
-/// program to be. An application says at the very start of its `main` that it can
-/// be that program:
+/// Processes that a job starts end with the job: at its timeout, at a cancel, and when
+/// the worker dies. A separate process ensures that. Usually the application is its
+/// program, too, and says so at the very start of its `main`:
 ///
 /// ```no_run
 /// use jobq::{Supervisor, WorkerOptions};
-/// // Returns at once, except in the process that is to supervise.
+/// // Returns at once, except in the supervising process.
 /// let supervisor = Supervisor::of_this_program();
 /// let options = WorkerOptions { supervisor: Some(supervisor), ..WorkerOptions::default() };
 /// ```
 ///
-/// A worker without a supervisor leaves jobs that run programs to others.
+/// A worker without a supervisor leaves jobs that run programs to other workers.
+///
+/// The supervising process gets `PATH` and `LD_LIBRARY_PATH` only, and `/dev/null` as
+/// its standard error. The programs cannot read its memory unless they run as root.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     program: PathBuf,
 }
 
 impl Supervisor {
-    /// This program. To be called before anything else is done: in the process that
-    /// is to supervise it does not return.
+    /// This program. Call it before anything else: in the supervising process it does
+    /// not return.
     #[must_use]
     pub fn of_this_program() -> Self {
         let mut arguments = std::env::args_os().skip(1);
@@ -36,11 +38,11 @@ impl Supervisor {
             let is_done = lease.is_some_and(|millis| super::supervisor::run(Duration::from_millis(millis)).is_ok());
             std::process::exit(i32::from(!is_done));
         }
-        // The file that runs now, also when another has taken its place.
+        // The file that runs now, even if a newer one has replaced it.
         Self { program: PathBuf::from("/proc/self/exe") }
     }
 
-    /// A `jobq` program, or another one that calls
+    /// A `jobq` program, or another program that calls
     /// [`of_this_program`](Supervisor::of_this_program).
     #[must_use]
     pub fn program(path: impl Into<PathBuf>) -> Self {

@@ -1,12 +1,12 @@
-//! What worker, supervisor and reapers tell each other.
+//! The messages between worker, supervisor and reapers.
 //!
 //! ```text
-//! worker ──link──► supervisor      a run's descriptors; "I am alive"; "kill that reaper"
+//! worker ──link──► supervisor      a run's descriptors; "I am alive"; "kill this reaper"
 //! worker ◄channel► reaper          what to run; "it starts now"; "end it"; how it ended
-//! supervisor ─guard─► reaper       nothing: it closes, and that says "end it"
+//! supervisor ─guard─► reaper       nothing; when the guard closes, it means "end it"
 //! ```
 //!
-//! All of it is between a program and copies of itself, so there are no versions.
+//! A program talks to copies of itself here, so messages have no versions.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -20,14 +20,14 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
 
-/// channel, stdin, stdout, stderr, and the line protocol if the program has one.
+/// Channel, stdin, stdout, stderr, and the line protocol if the program has one.
 const MOST_DESCRIPTORS: usize = 5;
 
-/// What comes over the link.
+/// A message over the link.
 pub(super) enum Message {
     /// A run by its number: its channel and the descriptors of its program.
     Run(u64, Vec<OwnedFd>),
-    /// The reaper of this run does not answer: without it, then.
+    /// Kill the reaper of this run, because it does not answer.
     Kill(u64),
     Ping,
     /// The worker is gone.
@@ -53,12 +53,12 @@ pub(super) fn send_run(link: impl AsFd, number: u64, descriptors: &[BorrowedFd<'
     Ok(())
 }
 
-/// Never waits: a supervisor that does not read has enough of them.
+/// Never waits: a supervisor that does not read has enough pings queued.
 pub(super) fn send_ping(link: impl AsFd) {
     let _ = rustix::net::send(link, &message(b'P', 0), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
-/// Never waits either.
+/// Never waits.
 pub(super) fn send_kill(link: impl AsFd, number: u64) {
     let _ = rustix::net::send(link, &message(b'K', number), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
@@ -85,7 +85,7 @@ pub(super) fn receive(link: impl AsFd) -> io::Result<Message> {
     })
 }
 
-/// What a reaper is to start.
+/// The program that a reaper must start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) folder: PathBuf,
@@ -94,7 +94,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Fields end with a zero byte, which none of them can contain.
+    /// Each field ends with a zero byte. No field can contain one.
     pub(super) fn send(&self, mut channel: impl Write) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut field = |text: &OsStr| {
@@ -131,10 +131,10 @@ impl Order {
     }
 }
 
-/// What a worker asks of a reaper once its program runs.
+/// A worker's request to end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EndIt {
-    /// How long the program has from the polite signal to the other.
+    /// The time between SIGTERM and SIGKILL.
     pub(super) grace: Duration,
 }
 
@@ -153,14 +153,14 @@ impl EndIt {
 /// What a reaper sends just before it starts the program. From then on the program may have done something.
 pub(super) const STARTING: [u8; Report::SIZE] = *b"START";
 
-/// The last word of a reaper: nothing of the program lives any more.
+/// A reaper's last message: all processes of the program are dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     Exited(i32),
     Killed(i32),
-    /// It could not be started, by this error of the system.
+    /// The system refused to start it, with this error number.
     NotStarted(i32),
-    /// The folder it was to be started in cannot be entered.
+    /// The reaper cannot enter the program's folder; the error number.
     NoFolder(i32),
 }
 

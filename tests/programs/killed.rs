@@ -121,12 +121,13 @@ fn a_program_that_kills_who_watches_it_uses_up_its_attempts() {
         let place = Place::new();
         // The third attempt would complete, so that this test ends in any case.
         let script = format!(
-            "echo once >> attempts; [ $(wc -l < attempts) -gt 2 ] && exit 0\nkill -9 {victims}\nwhile :; do sleep 0.05; done"
+            "echo once >> attempts; [ $(wc -l < attempts) -gt 2 ] && exit 0\nkill -9 {victims}\nexec sleep 1000"
         );
         place.handler("kills", &script);
         let id = place.enqueue(NewJob::raw("kills", "{}").max_attempts(2));
-        place.drain();
-        let job = place.job(&id);
+        let worker = place.worker(&[]);
+        let job = place.wait_until_finished(&id);
+        worker.stop();
         assert_failed(&job, &words);
         assert_eq!((job.attempts, place.read("attempts").lines().count()), (2, 2), "{victims}");
     }

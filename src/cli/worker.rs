@@ -22,8 +22,7 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
     let registry = place.registry()?;
-    // The worker reclaims dead workers' jobs by itself. It records the root now, so that a wrong root fails at the start and not
-    // with the first job.
+    // The worker reclaims dead workers' jobs by itself. It records its root at the start, not with its first job.
     let queue = Arc::new(place.open_as_it_is()?);
     queue.store().record_root()?;
     out.warnings(&place.slips()?)?;

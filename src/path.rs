@@ -1,9 +1,8 @@
-//! Paths in payloads, judged by their letters alone.
+//! Paths in payloads, checked as text alone.
 //!
-//! A path is relative to the root and names a file beneath it. What can be
-//! seen to be wrong without looking at the disk is refused when the job is
-//! queued. What the disk holds there is judged at run time, from a directory
-//! handle, never by a string.
+//! A path is relative to the root and names a file beneath it. A path that is
+//! wrong as text is refused when the job is queued. What the disk holds there is
+//! checked when the job runs, from a directory handle, never by a string.
 
 use crate::error::{Error, Result};
 
@@ -39,14 +38,13 @@ pub fn normalise_path(path: &str) -> Result<String> {
             "" | "." => {}
             ".." => return bad("contains `..`; only paths beneath the root are allowed"),
             name if name.len() > MAX_NAME => return bad("has a name longer than 255 bytes"),
+            // Also in a folder below: that is another queue, or this one if its database is there.
+            name if is_spelling_of(name, ".jobq") => return bad("is inside .jobq, which belongs to jobq"),
             name => parts.push(name),
         }
     }
-    match parts.first() {
-        None => return bad("names the root itself; give the path of a file"),
-        // Case-insensitive filesystems exist; jobq's own folder is off limits in any case.
-        Some(first) if first.eq_ignore_ascii_case(".jobq") => return bad("is inside .jobq, which belongs to jobq"),
-        Some(_) => {}
+    if parts.is_empty() {
+        return bad("names the root itself; give the path of a file");
     }
     let normal = parts.join("/");
     if normal.len() > MAX_PATH {
@@ -55,9 +53,30 @@ pub fn normalise_path(path: &str) -> Result<String> {
     Ok(normal)
 }
 
+/// Whether a file system may take `name` for `reserved`, which is ASCII. Some ignore case (macOS, ext4 with casefold), some
+/// ignore characters that nobody sees, and some dots and spaces at the end (FAT). So none of that counts here: neither case,
+/// nor characters beyond ASCII, nor that end.
+pub(crate) fn is_spelling_of(name: &str, reserved: &str) -> bool {
+    // In capitals, because the capital of `ſ` is `S`.
+    let capitals = name.trim_end_matches(['.', ' ']).chars().flat_map(char::to_uppercase).filter(char::is_ascii);
+    capitals.eq(reserved.chars().map(|c| c.to_ascii_uppercase()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::normalise_path;
+    use super::{is_spelling_of, normalise_path};
+
+    #[test]
+    fn a_reserved_name_is_known_in_every_spelling_that_a_file_system_may_fold() {
+        for name in
+            [".mcp.json", ".MCP.Json", ".mcp.j\u{17f}on", ".mc\u{200d}p.json", ".mcp.json. ", "\u{feff}.mcp.json"]
+        {
+            assert!(is_spelling_of(name, ".mcp.json"), "{name:?}");
+        }
+        for name in ["", "mcp.json", ".mcp.json5", ".mcp", ".gitignore"] {
+            assert!(!is_spelling_of(name, ".mcp.json"), "{name:?}");
+        }
+    }
 
     #[test]
     fn one_spelling_per_file() {
@@ -85,6 +104,8 @@ mod tests {
             ".jobq",
             ".jobq/x",
             "./.JobQ/x",
+            "sub/.jobq/x",
+            "a/b/.JOBQ",
             "a\0b",
             &long,
             &deep,

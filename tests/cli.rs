@@ -8,6 +8,7 @@ mod cli {
     mod batch;
     mod commit;
     mod config;
+    mod confined;
     mod doctor;
     mod extract;
     mod gone;

@@ -83,11 +83,11 @@ fn everything_but_stage(world: &World) -> Vec<(String, String)> {
 }
 
 #[rustfmt::skip]
-const ODD_NAMES: [&str; 50] = [
+const ODD_NAMES: [&str; 48] = [
     "...", "..a", "a..", ".. ", " ..", ".hidden", "~", "~root", "-rf", "--", "*", "$HOME", "`id`", "$(id)", "%2e%2e%2f",
     "..%2fx", "..\\x", "C:\\x", "a\\..\\b", "．．／x", "..\u{2215}x", "‥", "a\nb", "\r", "\t", "\u{1b}[31mred",
     "\u{7f}", "\u{202e}txt.exe", "\u{feff}x", "\u{fffd}", "é", "e\u{301}", "ß", "SS", "ı", "I", "readme", "README", "K",
-    "\u{212a}", ".jobq2", ".jobq ", "jobq", "x.jobq", ".jobq.", ".\u{17f}obq", "con", "nul", "a:b", "👩\u{200d}👧",
+    "\u{212a}", ".jobq2", "jobq", "x.jobq", ".\u{17f}obq", "con", "nul", "a:b", "👩\u{200d}👧",
 ];
 
 /// Odd, but names like any other: they make a file of just that name, inside.
@@ -98,7 +98,7 @@ fn odd_names_are_only_names() {
     let world = World::new();
     let (files, job) = (world.files(), lease("j"));
     let outside = listing(&world.outside());
-    for folder in ["", "odd/", "odd/.jobq/"] {
+    for folder in ["", "odd/", "odd/jobq/"] {
         for (number, name) in names.iter().enumerate() {
             let path = format!("{folder}{name}");
             let job = lease(&format!("{}-{number}", folder.len()));

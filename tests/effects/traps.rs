@@ -15,11 +15,12 @@ fn trap(path: &str, set: impl Fn(&World) + 'static) -> Trap {
 }
 
 #[rustfmt::skip]
-const WRONG: [&str; 37] = [
+const WRONG: [&str; 44] = [
     "", ".", "./", "/", "//", "..", "../", "../x", "../outside/secret.txt", "./../outside/secret.txt",
     "a/../../outside/secret.txt", "a/b/../../../outside/secret.txt", "a/..", "a/../b", "x/./../../y", ".//..//x",
     "../root/f", "/etc/passwd", "//etc/passwd", "a/", "a//", "a/.", "a/./", "a/b/", "\0", "a\0b", "f\0/../../x", "a/\0",
     ".jobq", ".jobq/jobq.db", "./.jobq/x", ".//.jobq//stage/x", ".jobq/./x", ".JOBQ/x", ".JobQ", ".jobQ/a/b", ".jobq/../f",
+    "sub/.jobq/config.toml", "a/b/.JobQ", "a/.jobQ/x.db", "sub/.jo\u{200b}bq/x", ".jobq\u{feff}/x", ".jobq ", "sub/.jobq./x",
 ];
 
 /// Wrong by its letters alone.

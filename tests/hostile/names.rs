@@ -1,5 +1,5 @@
-//! Odd names that are only names: each makes a file of just that name, inside, through
-//! the whole of it.
+//! Odd names that are only names: each makes a file of just that name, below the root, by a
+//! whole job.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use super::run::Seed;
 use super::world::World;
 
 #[rustfmt::skip]
-const ODD: [&str; 36] = [
+const ODD: [&str; 32] = [
     // Nearly upwards, nearly absolute, nearly jobq's own.
     "...", "..a", "a..", ".. ", " ..", "..\\x", "a\\..\\..\\b", "\\etc\\passwd", "C:\\x", "%2e%2e%2fx", "．．／x", "..\u{2215}x",
-    ".jobq2", ".jobq ", ".jobq.", "jobq", ".\u{17f}obq", ".jobq\u{200b}/x", "sub/.jobq/jobq.db",
+    ".jobq2", "jobq", ".\u{17f}obq",
     // Two that look the same are two.
     "\u{e9}", "e\u{301}", "K", "\u{212a}", "readme", "README",
     // What shells, terminals and other systems see something in.
@@ -29,10 +29,6 @@ pub fn seeds(world: &World) -> Vec<Seed> {
         Seed { what: format!("{name:?}"), id, status: "completed", word: String::new(), makes }
     };
     let mut seeds: Vec<Seed> = names.enumerate().map(queue).collect();
-    // The folders that some of them need are there before.
-    for folder in ["sub/.jobq", ".jobq\u{200b}"] {
-        std::fs::create_dir_all(world.root().join(folder)).unwrap();
-    }
     seeds.rotate_left(1);
     seeds
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::case::Case;
 
 #[rustfmt::skip]
-const WRONG: [&str; 44] = [
+const WRONG: [&str; 52] = [
     // Nothing, the root itself, folders.
     "", ".", "./", "././.", "a/", "a//", "a/.", "a/./", ".//",
     // Upwards, by all detours.
@@ -19,7 +19,8 @@ const WRONG: [&str; 44] = [
     "\0", "a\0", "a\0b", "\0/etc/passwd", "a/\0/b", "ok.txt\0/../../x",
     // jobq's own, in all spellings that some filesystem takes for it.
     ".jobq", ".jobq/jobq.db", "./.jobq/x", ".//.jobq//stage/x", ".JOBQ/x", ".JobQ/jobq.db", ".jobQ", ".jobq/../f",
-    ".jobq/handlers/evil",
+    ".jobq/handlers/evil", "sub/.jobq/config.toml", "a/b/.JobQ", "./sub//.jobQ/x.db", "sub/.jobq",
+    "sub/.jo\u{200b}bq/x", ".jobq\u{feff}/x", ".jobq ", "sub/.jobq./x",
 ];
 
 pub fn wrong() -> Vec<String> {

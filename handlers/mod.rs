@@ -15,7 +15,12 @@ pub use sync_aws::SyncAwsHandler;
 pub use sync_aws::{AwsSettings, Operation, SyncAws, SyncedResource};
 pub use write_files::{CommittedFile, CommittedJob, WriteFiles, WrittenFiles};
 
-use crate::{JobTypes, Registry};
+use crate::{JobTypes, Payload as _, Registry};
+
+/// Whether jobs of this type change the files that they hold. Other types may hold a file only to read it.
+pub(crate) fn changes_what_it_holds(job_type: &str) -> bool {
+    [CreateFile::TYPE, DeleteFile::TYPE, ClaudeExtraction::TYPE].contains(&job_type)
+}
 
 /// All built-in types.
 pub(crate) fn types() -> JobTypes {

@@ -73,6 +73,7 @@ pub(crate) use sweep::stage_litter;
 pub use sweep::sweep_stage;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::path_policy::FilePolicy;
 use meta::Meta;
 
 /// The root folder and this process's stage, by held directory handles.
@@ -86,6 +87,7 @@ pub struct Files {
     /// jobq's own folder, whichever way it is reached; none if it is the root.
     off_limits: Option<FolderId>,
     database: Option<database::Database>,
+    policy: Arc<FilePolicy>,
     stage: stage::Stage,
     touched: touched::Touched,
     verified: verify::Verified,
@@ -163,6 +165,7 @@ impl Files {
             state_folder,
             off_limits: state_id.filter(|state_id| *state_id != root_id),
             database: None,
+            policy: Arc::default(),
             stage: stage::Stage::new(owner),
             touched: touched::Touched::default(),
             verified: verify::Verified::default(),
@@ -180,6 +183,12 @@ impl Files {
     #[must_use]
     pub fn watched(mut self, watch: impl Fn(Act, &str) -> io::Result<()> + Send + Sync + 'static) -> Self {
         self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// The same, with this policy for what is planned. What is recorded already is applied.
+    pub(crate) fn with_policy(mut self, policy: Arc<FilePolicy>) -> Self {
+        self.policy = policy;
         self
     }
 

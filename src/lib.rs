@@ -33,7 +33,8 @@
 //! state            the state machine: one enum, one pure function
 //! new_job, job     a job as it is asked for, and as it is kept
 //! payload          typed payloads, and the types a process knows
-//! json, path       payload text and its meaning; paths by their letters
+//! json, path       payload text and its meaning; paths as text
+//! path_policy      which files jobs may change
 //! queue            what applications call
 //! commit           files and jobs accepted as one
 //! extract          from a requirement to the job that asks Claude about it
@@ -72,6 +73,7 @@ mod json;
 pub mod liveness;
 mod new_job;
 mod path;
+mod path_policy;
 mod payload;
 mod program_handlers;
 mod programs;
@@ -97,6 +99,7 @@ pub use job::Job;
 pub use json::{JsonText, MAX_JSON_BYTES, MAX_JSON_DEPTH, sha256_hex};
 pub use new_job::{MAX_TIME, NewJob, Unique};
 pub use path::normalise_path;
+pub use path_policy::FilePolicy;
 pub use payload::{DefaultKey, Defaults, Hold, JobTypes, Keep, Payload};
 pub use program_handlers::{ListedProgram, ProgramHandlers, ProgramSettings};
 pub use programs::{Exit, Program, ProgramEnd, Supervisor};

@@ -4,6 +4,8 @@
 //! wrong as text is refused when the job is queued. What the disk holds there is
 //! checked when the job runs, from a directory handle, never by a string.
 
+use std::path::{Path, PathBuf};
+
 use crate::error::{Error, Result};
 
 /// Longest name of one component, as on every common filesystem.
@@ -60,6 +62,14 @@ pub(crate) fn is_spelling_of(name: &str, reserved: &str) -> bool {
     // In capitals, because the capital of `ſ` is `S`.
     let capitals = name.trim_end_matches(['.', ' ']).chars().flat_map(char::to_uppercase).filter(char::is_ascii);
     capitals.eq(reserved.chars().map(|c| c.to_ascii_uppercase()))
+}
+
+/// The path without links, as far as it exists.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -223,6 +223,8 @@ pub(crate) trait MoreTypes: Send + Sync {
     /// Those whose payloads can be judged.
     fn names(&self) -> Vec<String>;
     fn find(&self, name: &str) -> Option<JobType>;
+    /// The words of all commands that run jobs of these types.
+    fn commands(&self) -> Vec<String>;
 }
 
 /// The job types a process knows. Jobs of other types can be queued and are
@@ -274,6 +276,11 @@ impl JobTypes {
 
     pub(crate) fn has_more(&self) -> bool {
         self.more.is_some()
+    }
+
+    /// The words of all commands that run jobs.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        self.more.iter().flat_map(|more| more.commands()).collect()
     }
 
     /// The names of the known types.

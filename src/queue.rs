@@ -24,8 +24,10 @@ pub(crate) use self::paths::QueuePaths;
 use crate::clock::{Clock, Millis};
 use crate::commit::Committer;
 use crate::effects::{Files, Watch};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, printable};
+use crate::handlers;
 use crate::new_job::NewJob;
+use crate::path_policy::FilePolicy;
 use crate::payload::JobTypes;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{EnqueueJob, Enqueued, Store as _};
@@ -39,6 +41,7 @@ pub struct Queue {
     db: PathBuf,
     state: PathBuf,
     root: PathBuf,
+    policy: Arc<FilePolicy>,
     // Ids of one process grow, which keeps their index dense.
     ids: Mutex<ulid::Generator>,
     /// This process as one that commits, once it has.
@@ -200,6 +203,11 @@ impl Queue {
         Ok(Arc::clone(committer.insert(Arc::new(Committer::new(self)?))))
     }
 
+    /// Which files jobs may change.
+    pub(crate) fn policy(&self) -> &Arc<FilePolicy> {
+        &self.policy
+    }
+
     /// Who hears of what commits do to files.
     pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
         self.watch.clone()
@@ -223,7 +231,15 @@ impl Queue {
 
     pub(crate) fn prepare(&self, job: NewJob) -> Result<EnqueueJob> {
         job.time().into_iter().for_each(|time| self.clock.told_of(time));
-        job.prepare(&self.types, self.clock.now(), || self.new_id())
+        let job = job.prepare(&self.types, self.clock.now(), || self.new_id())?;
+        if handlers::changes_what_it_holds(&job.job_type) {
+            for path in job.holds.iter().filter_map(|hold| hold.strip_prefix("path:")) {
+                self.policy
+                    .check(&self.root, path)
+                    .map_err(|why| Error::invalid("path", format_args!("{}: {why}", printable(path))))?;
+            }
+        }
+        Ok(job)
     }
 
     pub(crate) fn new_id(&self) -> String {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jobq::handlers::{AwsSettings, ClaudeCode};
-use jobq::{Error, ErrorKind, JobTypes, ProgramSettings, Result, Retention, WorkerOptions};
+use jobq::{Error, ErrorKind, FilePolicy, JobTypes, ProgramSettings, Result, Retention, WorkerOptions};
 use toml::de::DeTable;
 
 pub(super) use self::effective::Source;
@@ -36,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) reconcile_at_start: bool,
     worker: WorkerTable,
     pub(crate) retention: Retention,
+    files: FilePolicy,
     handlers: handlers::Handlers,
     /// On which line of the file a setting stands.
     lines: BTreeMap<String, usize>,
@@ -91,6 +92,7 @@ impl Config {
             reconcile_at_start: file.switch("reconcile_at_start").unwrap_or(true),
             worker: WorkerTable::read(file.section("worker")),
             retention: retention(file.section("retention")),
+            files: files(file.section("files")),
             handlers: handlers::read(&mut file),
             lines: BTreeMap::new(),
         };
@@ -112,6 +114,16 @@ impl Config {
             supervisor: None,
             limits: self.limits(),
         }
+    }
+
+    /// Which files jobs may change; these settings stand beside a database.
+    pub(crate) fn files(&self, db: &Path) -> FilePolicy {
+        let claude = self.claude_code();
+        let folder = claude.folder.unwrap_or_default();
+        let words = claude.command.iter().chain(&claude.args);
+        let commands = words.map(|word| folder.join(word).to_string_lossy().into_owned()).collect();
+        let config = file_beside(db).map(|file| std::path::absolute(&file).unwrap_or(file));
+        FilePolicy { commands, config, ..self.files.clone() }
     }
 
     /// What is said of programs, by type.
@@ -215,6 +227,20 @@ fn retention(mut table: Section<'_>) -> Retention {
     retention.types = table.named("types", kept).unwrap_or_default();
     table.end();
     retention
+}
+
+fn files(mut table: Section<'_>) -> FilePolicy {
+    let mut globs = |key: &'static str| {
+        let globs = table.texts(key);
+        let slip = globs.iter().flatten().find_map(|glob| Some((glob, glob::Pattern::new(glob).err()?)));
+        if let Some((glob, error)) = slip {
+            table.wrong(key, format!("`{glob}` is not a glob: {error}"));
+        }
+        globs
+    };
+    let (allow, writable) = (globs("allow").unwrap_or_default(), globs("writable"));
+    table.end();
+    FilePolicy { allow, writable, ..FilePolicy::default() }
 }
 
 /// How long something is kept; `None` is for ever.

@@ -107,6 +107,7 @@ impl Files {
             FileEffect::Remove { path, expect } => (path, None, expect),
         };
         let path = normal(&path)?;
+        self.policy.check(&self.root, &path).map_err(|why| FileError::target(&path, why))?;
         let spot = self.walk(&path, LOOK)?;
         self.same_filesystem(&spot)?;
         let found = spot.hash(true)?;

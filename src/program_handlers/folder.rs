@@ -140,6 +140,10 @@ impl MoreTypes for Folder {
             .collect()
     }
 
+    fn commands(&self) -> Vec<String> {
+        self.all_names().iter().filter_map(|name| self.command(name)).flatten().collect()
+    }
+
     fn find(&self, name: &str) -> Option<JobType> {
         let look = self.look(name);
         if !look.has_program && look.schema.is_none() {

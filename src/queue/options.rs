@@ -8,6 +8,7 @@ use super::{Queue, QueuePaths};
 use crate::clock::{Clock, SystemClock};
 use crate::effects::{Act, Watch};
 use crate::error::Result;
+use crate::path_policy::FilePolicy;
 use crate::payload::JobTypes;
 use crate::program_handlers::ProgramHandlers;
 use crate::site::Attach;
@@ -31,6 +32,7 @@ pub struct QueueOptions {
     types: JobTypes,
     clock: Arc<dyn Clock>,
     busy_timeout: Duration,
+    files: FilePolicy,
     watch: Option<Arc<Watch>>,
 }
 
@@ -51,6 +53,7 @@ impl QueueOptions {
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
             busy_timeout: Duration::from_secs(5),
+            files: FilePolicy::default(),
             watch: None,
         }
     }
@@ -102,6 +105,13 @@ impl QueueOptions {
         self
     }
 
+    /// Which files jobs may change.
+    #[must_use]
+    pub fn files(mut self, policy: FilePolicy) -> Self {
+        self.files = policy;
+        self
+    }
+
     /// Someone who hears of every change that a commit makes to files before it is
     /// made, and may forbid it.
     #[doc(hidden)]
@@ -149,11 +159,13 @@ impl QueueOptions {
 
     /// Opens the queue.
     pub fn open(mut self) -> Result<Queue> {
+        self.files.check_globs()?;
         let paths = QueuePaths::of(self.db.clone(), self.create)?;
         // Whoever queues a job of a program's type judges it by its schema.
         if !self.types.has_more() {
             self.types = self.types.with_programs(&ProgramHandlers::in_folder(paths.handlers()));
         }
+        self.files.commands.extend(self.types.commands());
         let store = SqliteStore::open(self.store_options(&paths))?;
         let (root, name) = paths.root(self.root.as_deref(), self.own_root_only, &store)?;
         store.goes_by(&name, &paths.home);
@@ -172,6 +184,7 @@ impl QueueOptions {
             db,
             state,
             root,
+            policy: Arc::new(self.files),
             ids,
             committer,
             watch: self.watch,

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::path::real;
 use crate::store::sqlite::SqliteStore;
 
 pub(crate) struct QueuePaths {
@@ -154,14 +155,6 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 fn same_folder(one: &Path, other: &Path) -> bool {
     one == other || real(one) == real(other)
-}
-
-/// Resolves links in the part of the path that exists.
-fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real(parent).join(name),
-        _ => path.to_owned(),
-    })
 }
 
 /// `.jobq` itself for `.jobq/jobq.db`, and a folder in `.jobq` for any other database. Two databases never share a state

@@ -48,6 +48,8 @@ impl Config {
         all.add("worker.grace", self.worker.grace.map(time));
         all.add("retention.completed", kept(self.retention.completed));
         all.add("retention.events", kept(self.retention.events));
+        all.add("files.allow", &self.files.allow);
+        all.add("files.writable", &self.files.writable);
         let types = self.with_defaults(JobTypes::builtin());
         let mut retained: Vec<(String, Option<Duration>)> = self.retention.types.clone().into_iter().collect();
         for name in types.names() {

@@ -10,6 +10,7 @@ mod commit {
     mod disk;
     mod expectations;
     mod json;
+    mod policy;
     mod refused;
     mod roots;
     mod world;

@@ -85,7 +85,11 @@ impl Queue {
                 None => return unable("its content is not kept; queue what made it again"),
             },
         };
-        let job = self.prepare(job)?;
+        let job = match self.prepare(job) {
+            // Jobs may have been allowed to change this path when it was written.
+            Err(error) if error.is_invalid() => return unable(error.message()),
+            job => job?,
+        };
         let left_by = difference.job_id.clone();
         match self.store().repair(RepairJob { job, path: path.clone(), left_by })? {
             Requeued::Queued(queued) => Ok(Repair { path, job_id: Some(queued.id), reason: None }),

@@ -239,3 +239,22 @@ fn a_list_of_files_that_makes_no_sense_is_an_error_of_the_settings() {
     fs::write(&config, "[files]\nallow = [\".mcp.json\"]\n").unwrap();
     assert!(q.ok(&["config"]).lines().any(|line| line.starts_with("files.allow") && line.contains(".mcp.json")));
 }
+
+#[test]
+fn a_repair_that_is_not_allowed_leaves_the_others_alone() {
+    let q = Scratch::new();
+    let config = q.path().join(".jobq/config.toml");
+    fs::write(&config, "[files]\nallow = [\".mcp.json\"]\n").unwrap();
+    for path in [".mcp.json", "a.txt"] {
+        q.ok(&["enqueue", "create_file", &create(path, "x")]);
+    }
+    q.ok(&["worker", "--drain"]);
+    for path in [".mcp.json", "a.txt"] {
+        fs::remove_file(q.path().join(path)).unwrap();
+    }
+    fs::write(&config, "").unwrap();
+    let said = q.run(&["reconcile", "--requeue"]);
+    assert!(said.stdout.contains("[files] allow"), "{}{}", said.stdout, said.stderr);
+    q.ok(&["worker", "--drain"]);
+    assert!(q.path().join("a.txt").exists() && !q.path().join(".mcp.json").exists());
+}

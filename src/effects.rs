@@ -19,6 +19,7 @@
 //!
 //! ```text
 //! walk, meta     from the root to a name; what is there
+//! rights         owner, group, mode and access list of what is replaced
 //! database       the queue's own, which is out of reach
 //! sight          what a file holds
 //! inspect        the same for many files, one after the other
@@ -43,6 +44,7 @@ mod left;
 mod meta;
 mod plan;
 mod report;
+mod rights;
 mod sight;
 mod stage;
 mod stage_folder;

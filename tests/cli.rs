@@ -22,6 +22,7 @@ mod cli {
     mod pty;
     mod reconcile;
     mod replaced;
+    mod rights;
     mod roots;
     mod running;
     mod screen;

@@ -1,5 +1,6 @@
 //! Making planned effects visible.
 
+use std::fs::File;
 use std::os::fd::AsFd as _;
 
 use rustix::fs::{AtFlags, RenameFlags};
@@ -10,6 +11,7 @@ use super::error::FileError;
 use super::meta::Meta;
 use super::plan::clash;
 use super::report::report;
+use super::rights::Rights;
 use super::sight::copy_hashed;
 use super::stage_found::StagedFile;
 use super::stage_own::with_rights;
@@ -153,11 +155,12 @@ impl Job<'_> {
         // Another claim planned this, so another run may have made folders for it.
         let doubt = self.afresh || !self.staged_it(stage);
         let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;
-        if spot.find().map_err(|e| Trouble::of(effect, e))? != found {
+        let replaced = spot.open_file().map_err(|e| Trouble::of(effect, e))?;
+        if replaced.as_ref().map(|(_, meta)| *meta) != found {
             return Ok(None);
         }
-        let moved = match found {
-            Some(replaced) => self.replace(&staged, &spot, &replaced),
+        let moved = match replaced {
+            Some((replaced, _)) => self.replace(&staged, &spot, &replaced),
             None => self.create(&staged, &spot),
         };
         match moved {
@@ -173,11 +176,9 @@ impl Job<'_> {
         Ok(Some(stamp(Some(meta))))
     }
 
-    /// Puts a staged file where another one is, which it takes the mode of.
-    fn replace(&self, staged: &StagedFile<'_>, spot: &Spot<'_>, replaced: &Meta) -> Result<(), Errno> {
-        if replaced.permissions() != staged.meta.permissions() {
-            rustix::fs::fchmod(&staged.file, replaced.permissions())?;
-        }
+    /// Puts a staged file where another one is, with the rights of that one.
+    fn replace(&self, staged: &StagedFile<'_>, spot: &Spot<'_>, replaced: &File) -> Result<(), Errno> {
+        Rights::of(replaced)?.give_to(&staged.file)?;
         self.files.about_to(Act::Replace, spot.path)?;
         with_rights(&staged.folder, |from| rustix::fs::renameat(from, staged.name, &spot.folder, spot.name))
     }
@@ -235,11 +236,11 @@ impl Job<'_> {
         // A name that no earlier copy has, whatever became of it.
         let number = format!("again-{}", ulid::Ulid::generate());
         let mut writer = self.files.stage_as(self.lease, &number).map_err(wrong)?;
-        let (copied, _) = copy_hashed(file, &mut writer).map_err(|e| failed("write it anew", &e))?;
+        let (copied, _) = copy_hashed(&file, &mut writer).map_err(|e| failed("write it anew", &e))?;
         if copied != *sha256 {
             return Ok(None);
         }
-        writer.take_mode(meta.permissions()).map_err(wrong)?;
+        writer.take_rights(&file).map_err(wrong)?;
         let staged = writer.finish().map_err(wrong)?;
         let fresh = PlannedEffect {
             path: effect.path.clone(),

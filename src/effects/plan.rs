@@ -2,12 +2,14 @@
 //! what the path holds now, and refused if it could not be applied.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::os::fd::AsFd as _;
 
 use rustix::io::Errno;
 
 use super::error::{FileError, shown};
 use super::meta::{Meta, same_mount};
+use super::rights::Rights;
 use super::sight::Hashed;
 use super::stage::Staged;
 use super::walk::{LOOK, Spot, normal};
@@ -123,7 +125,7 @@ impl Files {
         match &content {
             Some(Content::Staged(staged)) => {
                 self.trust(staged)?;
-                self.prepare(staged, found.as_ref().map(|file| &file.meta))?;
+                self.prepare(staged, spot.open_file()?)?;
             }
             Some(Content::InPlace { .. }) => self.settle_in_place(&spot, found.as_ref(), wanted)?,
             None => {}
@@ -161,17 +163,16 @@ impl Files {
         }
     }
 
-    /// Gives a staged file the mode of the file it replaces, now, because
-    /// making that durable takes a sync.
-    fn prepare(&self, staged: &Staged, replaced: Option<&Meta>) -> Result<(), FileError> {
+    /// Gives a staged file the rights of the file that it replaces. That is done now, because making them
+    /// durable takes a sync.
+    fn prepare(&self, staged: &Staged, replaced: Option<(File, Meta)>) -> Result<(), FileError> {
         let os = |e| FileError::os(&staged.stage, "prepare the staged file", e);
         let gone = || FileError::temporary(&staged.stage, "the staged file is gone or damaged; stage it anew");
-        let Some(replaced) = replaced else {
+        let Some((replaced, _)) = replaced else {
             return if self.is_staged(&staged.stage, staged.size).map_err(os)? { Ok(()) } else { Err(gone()) };
         };
         let found = self.open_staged(&staged.stage, staged.size).map_err(os)?.ok_or_else(gone)?;
-        if replaced.permissions() != found.meta.permissions() {
-            rustix::fs::fchmod(&found.file, replaced.permissions()).map_err(os)?;
+        if Rights::of(&replaced).and_then(|rights| rights.give_to(&found.file)).map_err(os)? {
             self.about_to(Act::SyncFile, &staged.stage).and_then(|()| rustix::fs::fsync(&found.file)).map_err(os)?;
         }
         Ok(())

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use rustix::fs::Mode;
 use sha2::{Digest as _, Sha256};
 
 use super::error::FileError;
+use super::rights::Rights;
 use super::stage::{Staged, lost, remove};
 use super::{Act, Files};
 use crate::json::hex;
@@ -28,9 +28,10 @@ impl<'f> StageWriter<'f> {
         Self { files, file, name, hasher: Sha256::new(), size: 0, failed: None, done: false }
     }
 
-    /// The mode the file is to have in its place.
-    pub(super) fn take_mode(&self, mode: Mode) -> Result<(), FileError> {
-        rustix::fs::fchmod(&self.file, mode).map_err(|e| FileError::os(&self.name, "prepare the staged file", e))
+    /// Takes the rights of the file that it will replace.
+    pub(super) fn take_rights(&self, replaced: &File) -> Result<(), FileError> {
+        let given = Rights::of(replaced).and_then(|rights| rights.give_to(&self.file));
+        given.map(drop).map_err(|e| FileError::os(&self.name, "prepare the staged file", e))
     }
 
     /// Syncs the content. After a failure the file is gone; nothing is synced a

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use super::harness::{Said, Scratch, said};
 use crate::skipped::skipped;
 
-const ALICE: u32 = 2001;
-const BOB: u32 = 2002;
+pub const ALICE: u32 = 2001;
+pub const BOB: u32 = 2002;
 const TRAP: &str = "00000000-0000-4000-8000-000000000001";
 
 fn mode(path: &Path) -> u32 {
@@ -20,7 +20,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn give_to(path: &Path, user: u32) {
+pub fn give_to(path: &Path, user: u32) {
     chown(path, Some(user), Some(user)).unwrap();
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
@@ -29,7 +29,7 @@ fn give_to(path: &Path, user: u32) {
     }
 }
 
-fn is_root(what: &str) -> bool {
+pub fn is_root(what: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         skipped(what, "only root can act as several users");
@@ -38,7 +38,7 @@ fn is_root(what: &str) -> bool {
 }
 
 /// A queue in a folder that every user can reach, and the program beside it.
-fn shared() -> Scratch {
+pub fn shared() -> Scratch {
     let q = Scratch::new();
     set_mode(q.path(), 0o755);
     fs::copy(env!("CARGO_BIN_EXE_jobq"), q.path().join("jobq")).unwrap();
@@ -47,11 +47,12 @@ fn shared() -> Scratch {
     q
 }
 
-/// Runs the program as another user in the folder below the queue.
-fn run_as(user: u32, q: &Scratch, args: &[&str]) -> Said {
+/// Runs the program as another user, with these further groups, in the folder below the queue.
+pub fn run_as(user: u32, groups: Option<&str>, q: &Scratch, args: &[&str]) -> Said {
     let user = user.to_string();
+    let groups = groups.map_or("--clear-groups".to_owned(), |groups| format!("--groups={groups}"));
     let output = Command::new("setpriv")
-        .args(["--reuid", &user, "--regid", &user, "--clear-groups", "../jobq"])
+        .args(["--reuid", &user, "--regid", &user, &groups, "../jobq"])
         .args(args)
         .current_dir(q.path().join("below"))
         .env_remove("JOBQ_DB")
@@ -160,10 +161,10 @@ fn a_user_trusts_their_own_queue_and_no_other_users() {
     }
     let q = shared();
     give_to(&q.path().join(".jobq"), ALICE);
-    assert_eq!(run_as(ALICE, &q, &["enqueue", "send_mail", "{}"]).code, 0);
+    assert_eq!(run_as(ALICE, None, &q, &["enqueue", "send_mail", "{}"]).code, 0);
     for state_mode in [0o700, 0o755] {
         set_mode(&q.path().join(".jobq"), state_mode);
-        let said = run_as(BOB, &q, &["enqueue", "send_mail", "{}"]);
+        let said = run_as(BOB, None, &q, &["enqueue", "send_mail", "{}"]);
         assert_eq!(said.code, 5, "{}", said.stderr);
         assert!(said.stderr.contains("belongs to '#2001'") && !said.stderr.contains("sudo"), "{}", said.stderr);
     }

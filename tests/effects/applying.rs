@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex};
 
 use jobq::effects::{Act, Content, Expect, FileEffect};
 use jobq::store::{EffectOp, FileStamp, Precondition};
@@ -239,4 +240,31 @@ fn a_forged_effect_without_its_file_is_refused() {
     let (failure, done) = super::world::conflict(apply(&world.files(), &lease("j"), &[effect]));
     assert_eq!((failure.code.as_str(), done.len()), ("conflict", 0));
     assert!(failure.message.contains("f: its staged content"), "{}", failure.message);
+}
+
+/// At the moment before its name is there, and at the sync before that.
+#[test]
+fn a_file_that_is_to_replace_another_is_never_open_to_more_than_that_one() {
+    let world = World::new();
+    let path = world.old("f", "old");
+    chmod(&path, 0o640);
+    let (stage, seen) = (world.state().join("stage/owner-1/j.1.0"), Arc::new(Mutex::new(Vec::new())));
+    let log = Arc::clone(&seen);
+    let files = world.files().watched(move |act, _| {
+        if matches!(act, Act::Replace | Act::SyncFile) {
+            log.lock().unwrap().push((act, mode(&stage)));
+        }
+        Ok(())
+    });
+    let job = lease("j");
+    let staged = files.stage_bytes(&job, 0, b"new").unwrap();
+    seen.lock().unwrap().clear();
+    let put = FileEffect::Put { path: "f".into(), content: Content::Staged(staged), expect: Expect::Any };
+    let plan = [files.plan(put).unwrap()];
+    assert_eq!(*seen.lock().unwrap(), [(Act::SyncFile, 0o640)], "the rights are durable with the plan");
+    // Closed further after the plan.
+    chmod(&path, 0o600);
+    applied(apply(&files, &job, &plan));
+    assert_eq!(seen.lock().unwrap().last(), Some(&(Act::Replace, 0o600)));
+    assert_eq!(mode(&path), 0o600);
 }

@@ -394,8 +394,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "a last look before the rename",
         "src/effects/apply.rs",
-        "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if spot.find().map_err(|e| Trouble::of(effect, e))? != found {",
-        "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        if false {",
+        "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        let replaced = spot.open_file().map_err(|e| Trouble::of(effect, e))?;\n        if replaced.as_ref().map(|(_, meta)| *meta) != found {",
+        "let spot = self.files.walk(&effect.path, Walk { make: true, doubt }).map_err(|e| Trouble::of(effect, e))?;\n        let replaced = spot.open_file().map_err(|e| Trouble::of(effect, e))?;\n        if false {",
         test("--test effects", "conflicts"),
     ),
     // Liveness.

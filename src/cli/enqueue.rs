@@ -187,7 +187,7 @@ pub(super) fn read_input(file: &str) -> Result<String> {
 }
 
 /// Some editors begin a file with a byte order mark, which is no part of its text.
-fn without_mark(mut text: String) -> String {
+pub(super) fn without_mark(mut text: String) -> String {
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }

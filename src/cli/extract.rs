@@ -10,8 +10,8 @@ use jobq::handlers::ClaudeExtraction;
 use jobq::{EnqueueOutcome, Enqueued, Error, NewJob, Payload as _, Queue, Result, printable};
 use serde_json::{Value, json};
 
+use self::requirements::Reader;
 use super::args::{ExtractArgs, Global};
-use super::enqueue::read_input;
 use super::locate::Place;
 use super::output::{BOLD, DIM, GREEN, Output, YELLOW};
 use super::{Answer, Outcome};
@@ -30,7 +30,7 @@ enum Became {
 }
 
 pub(super) fn run(args: &ExtractArgs, global: &Global, out: &mut Output) -> Outcome {
-    let asked = ask(args)?;
+    let asked = ask(args, &Reader::new(global)?)?;
     if args.dry_run {
         // Needs no queue: prompts are tried out before there is one.
         for one in &asked {
@@ -52,7 +52,7 @@ pub(super) fn run(args: &ExtractArgs, global: &Global, out: &mut Output) -> Outc
 }
 
 /// Every prompt, before anything is queued; the file that is wrong is named.
-fn ask(args: &ExtractArgs) -> Result<Vec<Asked>> {
+fn ask(args: &ExtractArgs, reader: &Reader) -> Result<Vec<Asked>> {
     let files = requirements::files(&args.requirements)?;
     if args.id.is_some() && files.len() > 1 {
         return Err(Error::invalid("--id", format_args!("names one requirement, but there are {}", files.len())));
@@ -61,10 +61,10 @@ fn ask(args: &ExtractArgs) -> Result<Vec<Asked>> {
         return Err(Error::invalid("--template", "- is the requirement already; give one of them as a file"));
     }
     let about_template = |e: Error| e.context(printable(&args.template));
-    let template = Template::parse(&read_input(&args.template)?, &args.target).map_err(about_template)?;
+    let template = Template::parse(&reader.read(&args.template)?, &args.target).map_err(about_template)?;
     let mut asked = Vec::with_capacity(files.len());
     for file in files {
-        let requirement = requirements::read(&file)?;
+        let requirement = requirements::read(&file, reader)?;
         let filled = template.fill(&requirement, args.id.as_deref());
         let mut extraction = filled.map_err(|e| {
             let id_is_missing = e.field() == Some("id");

@@ -3,6 +3,8 @@
 #[path = "../support/answering.rs"]
 mod answering;
 
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 
 use self::answering::answer_all;
@@ -213,4 +215,70 @@ fn numbers_that_cannot_be_kept_are_refused() {
         let error = q.refused(2, &with(&ONE, &["--dry-run"]));
         assert!(error.contains(lost.trim_matches(['[', ']'])) && error.contains("in quotes"), "{lost}: {error}");
     }
+}
+
+/// Prompts go to a service: a link must bring nothing into them from outside, whoever has put it there.
+#[test]
+fn no_link_below_the_root_is_followed_into_a_prompt() {
+    let (q, outside) = (scratch(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("3.json");
+    std::fs::write(&secret, r#"{"id": "SECRET", "title": "secret"}"#).unwrap();
+    let link = |target: &std::path::Path, name: &str| symlink(target, q.path().join(name)).unwrap();
+    let refused = |args: &[&str], name: &str| {
+        for more in [&[][..], &["--dry-run"]] {
+            let error = q.refused(2, &with(args, more));
+            assert!(error.contains(name) && error.contains("symbolic link"), "{args:?}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    };
+    let file = |name: &'static str| with(&["extract", name], &ALL[2..]);
+    link(&secret, "req/3.json");
+    link(std::path::Path::new("1.json"), "req/4.json");
+    for args in
+        [&ALL[..], &file("req/3.json"), &file("./req/../req/3.json"), &file("req/4.json"), &file("req/[3].json")]
+    {
+        let name = if args[1].contains('4') { "req/4.json" } else { "req/3.json" };
+        refused(args, name);
+    }
+    std::fs::remove_file(q.path().join("req/4.json")).unwrap();
+    refused(&ALL, "req/3.json");
+    let absolute = q.path().join("req/3.json");
+    refused(&with(&["extract", absolute.to_str().unwrap()], &ALL[2..]), "req/3.json");
+    // A folder on the way, named or found.
+    link(outside.path(), "linked");
+    refused(&file("linked/3.json"), "linked");
+    refused(&file("link*/*.json"), "linked");
+    std::fs::remove_dir_all(q.path().join("req")).unwrap();
+    link(outside.path(), "req");
+    refused(&ALL, "req");
+    // From another folder, and by another name of the root.
+    std::fs::create_dir(q.path().join("sub")).unwrap();
+    let from_sub = ["extract", "../req/3.json", "--template", "../ask.md", "--target", "out/3.md"];
+    let output = q.command(&from_sub).current_dir(q.path().join("sub")).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("symbolic link"), "{error}");
+    symlink(q.path(), outside.path().join("root")).unwrap();
+    let by_link = outside.path().join("root/req/3.json");
+    refused(&with(&["extract", by_link.to_str().unwrap()], &ALL[2..]), "req");
+    assert_eq!(q.count(), 0);
+}
+
+#[test]
+fn no_template_is_read_through_a_link_below_the_root() {
+    let (q, outside) = (scratch(), tempfile::tempdir().unwrap());
+    std::fs::write(outside.path().join("key"), "the key").unwrap();
+    std::fs::remove_file(q.path().join("ask.md")).unwrap();
+    symlink(outside.path().join("key"), q.path().join("ask.md")).unwrap();
+    let error = q.refused(2, &ONE);
+    assert!(error.contains("ask.md") && error.contains("symbolic link"), "{error}");
+    assert_eq!(q.count(), 0);
+}
+
+/// Whoever names a file outside the root has chosen it.
+#[test]
+fn files_outside_the_root_are_read_as_they_are_named() {
+    let (q, outside) = (scratch(), tempfile::tempdir().unwrap());
+    std::fs::write(outside.path().join("5.json"), r#"{"id": 5, "title": "T"}"#).unwrap();
+    let named = outside.path().join("*.json");
+    assert_eq!(outcomes(&q.json(&with(&["extract", named.to_str().unwrap()], &ALL[2..]))), ["inserted"]);
 }

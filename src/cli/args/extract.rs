@@ -10,7 +10,7 @@ use super::number;
 A variable that the requirement does not have is an error that names it, unless the
 template says default(…). All requirements are queued in one transaction, or none is.
 One whose completed extraction asked the same, and whose target still holds that
-answer, is skipped.
+answer, is skipped. Below the root, jobq follows no link to a requirement or template.
 
 Examples:
   jobq extract requirements/req-1.json --template prompts/extract.md --target out/req-1.json

@@ -1,14 +1,51 @@
-//! The files of requirements: found, and read.
+//! The files of requirements and templates: found, and read.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jobq::effects::Files;
 use jobq::{Error, ErrorKind, Result, printable};
 use serde_json::Value;
 
-use super::read_input;
+use crate::cli::args::Global;
+use crate::cli::enqueue::{read_input, without_mark};
+use crate::cli::locate::Place;
 
-/// The files that are named, globs in order of their names. Each is there once.
+/// Reads what goes into prompts. Below the root it follows no link, because prompts are sent to a service: a link would
+/// let whoever made it choose what is sent.
+pub(super) struct Reader {
+    root: PathBuf,
+    files: Files,
+}
+
+impl Reader {
+    /// A dry run needs no queue; the root is then the current folder.
+    pub(super) fn new(global: &Global) -> Result<Self> {
+        let queue = Place::find(global).and_then(|place| place.open_as_it_is());
+        let root = queue.map_or_else(|_| PathBuf::from("."), |queue| queue.root().to_owned());
+        let files = Files::open(&root, &root, "extract")?;
+        Ok(Self { root: root.canonicalize().unwrap_or(root), files })
+    }
+
+    pub(super) fn read(&self, file: &str) -> Result<String> {
+        // A file that is named outside the root is its user's choice.
+        let Some(path) = self.below_root(file) else { return read_input(file) };
+        let missing = || Error::new(ErrorKind::NotFound, format!("cannot read {}: no such file", printable(file)));
+        let bytes = self.files.read(&path, u64::MAX)?.ok_or_else(missing)?;
+        let wrong = |_| Error::invalid("file", format_args!("{} is not UTF-8 text", printable(file)));
+        String::from_utf8(bytes).map(without_mark).map_err(wrong)
+    }
+
+    /// What a file is called below the root, by whatever name of the root it was given.
+    fn below_root(&self, file: &str) -> Option<String> {
+        let path = std::path::absolute(file).ok().filter(|_| file != "-")?;
+        let is_root = |folder: &&Path| folder.canonicalize().is_ok_and(|folder| folder == self.root);
+        let root = path.ancestors().skip(1).find(is_root)?;
+        path.strip_prefix(root).ok()?.to_str().map(str::to_owned)
+    }
+}
+
+/// The files that the arguments name, those of a glob in order of their names. Each file is listed once.
 pub(super) fn files(arguments: &[String]) -> Result<Vec<String>> {
     let (mut files, mut seen) = (Vec::new(), HashSet::new());
     for argument in arguments {
@@ -46,8 +83,8 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
     Ok(files)
 }
 
-pub(super) fn read(file: &str) -> Result<Value> {
-    let text = read_input(file)?;
+pub(super) fn read(file: &str, reader: &Reader) -> Result<Value> {
+    let text = reader.read(file)?;
     let value = serde_json::from_str(&text)
         .map_err(|e| Error::invalid("requirement", format_args!("{} is not JSON: {e}", printable(file))))?;
     if let Some(number) = too_long(&text) {

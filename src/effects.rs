@@ -89,7 +89,8 @@ pub struct Files {
     /// jobq's own folder, whichever way it is reached; none if it is the root.
     off_limits: Option<FolderId>,
     database: Option<database::Database>,
-    policy: Arc<FilePolicy>,
+    /// Asked about each new plan. What is recorded already is applied.
+    pub(crate) policy: Arc<FilePolicy>,
     stage: stage::Stage,
     touched: touched::Touched,
     verified: verify::Verified,
@@ -185,12 +186,6 @@ impl Files {
     #[must_use]
     pub fn watched(mut self, watch: impl Fn(Act, &str) -> io::Result<()> + Send + Sync + 'static) -> Self {
         self.watch = Some(Box::new(watch));
-        self
-    }
-
-    /// The same, with this policy for what is planned. What is recorded already is applied.
-    pub(crate) fn with_policy(mut self, policy: Arc<FilePolicy>) -> Self {
-        self.policy = policy;
         self
     }
 

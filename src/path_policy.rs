@@ -1,12 +1,9 @@
 //! Which files below the root jobs may change.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 
-use crate::error::{Error, Result};
 use crate::path::{is_spelling_of, real};
 
 /// Git and Claude Code run commands that they find here.
@@ -47,51 +44,39 @@ pub struct FilePolicy {
 }
 
 impl FilePolicy {
-    /// Refuses a list with text that is not a glob.
-    pub(crate) fn check_globs(&self) -> Result<()> {
-        let wrong = |glob: &str| Some((glob.to_owned(), Pattern::new(glob).err()?));
-        let globs = self.allow.iter().chain(self.writable.iter().flatten());
-        match globs.filter_map(|glob| wrong(glob)).next() {
-            None => Ok(()),
-            Some((glob, error)) => Err(Error::invalid("files", format_args!("`{glob}` is not a glob: {error}"))),
-        }
+    /// The first text in a list that is not a glob: the name of the list, and why.
+    #[must_use]
+    pub fn wrong_glob(&self) -> Option<(&'static str, String)> {
+        let wrong =
+            |list, glob: &String| Some((list, format!("`{glob}` is not a glob: {}", Pattern::new(glob).err()?)));
+        let in_allow = self.allow.iter().find_map(|glob| wrong("allow", glob));
+        in_allow.or_else(|| self.writable.iter().flatten().find_map(|glob| wrong("writable", glob)))
     }
 
     /// Says why jobs may not change a file; the path is in its one spelling.
     pub(crate) fn check(&self, root: &Path, path: &str) -> Result<(), String> {
-        let setting = |name: &str| match &self.config {
-            Some(config) => (format!("`[files] {name} = "), format!("` in {}", config.display())),
-            None => (format!("`FilePolicy::{name}` = "), String::new()),
-        };
         if let Some(writable) = self.writable.as_ref().filter(|globs| !any_matches(globs, path)) {
-            let (start, end) = setting("writable");
-            return Err(format!("jobs may change only what is listed in {start}{writable:?}{end}"));
+            return Err(format!("`[files] writable` limits jobs to {writable:?}"));
         }
-        let why = if path.split('/').any(|name| RUN_FROM.iter().any(|reserved| is_spelling_of(name, reserved))) {
-            "git or Claude Code may run what it says"
-        } else if self.is_in_a_command(root, path) {
-            "a handler's command names it"
-        } else {
-            return Ok(());
+        let is_reserved = |name| RUN_FROM.iter().any(|reserved| is_spelling_of(name, reserved));
+        let why = match () {
+            () if any_matches(&self.allow, path) => return Ok(()),
+            () if path.split('/').any(is_reserved) => "git or Claude Code may run what it says",
+            () if self.is_in_a_command(root, path) => "a handler's command names it",
+            () => return Ok(()),
         };
-        if any_matches(&self.allow, path) {
-            return Ok(());
-        }
         let mut allow = self.allow.clone();
         allow.push(Pattern::escape(path));
-        let (start, end) = setting("allow");
-        Err(format!("jobs may not change it, because {why}; to allow it, write {start}{allow:?}{end}"))
+        let how = match &self.config {
+            Some(config) => format!("write `[files] allow = {allow:?}` in {}", config.display()),
+            None => format!("set `FilePolicy::allow` to {allow:?}"),
+        };
+        Err(format!("jobs may not change it, because {why}; to allow it, {how}"))
     }
 
     fn is_in_a_command(&self, root: &Path, path: &str) -> bool {
-        let path = root.join(path);
-        // Links and file systems give one file several names. One that is not there yet has only its name.
-        let id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-        let is_it = |word: &str| {
-            let named = root.join(word);
-            real(&named).as_os_str().eq_ignore_ascii_case(real(&path))
-                || (id(&path).is_some() && id(&named) == id(&path))
-        };
+        let path = real(&root.join(path));
+        let is_it = |word: &str| real(&root.join(word)).as_os_str().eq_ignore_ascii_case(&path);
         // Also `--config=FILE`.
         self.commands.iter().any(|word| is_it(word) || word.split_once('=').is_some_and(|(_, value)| is_it(value)))
     }

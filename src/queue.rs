@@ -41,7 +41,8 @@ pub struct Queue {
     db: PathBuf,
     state: PathBuf,
     root: PathBuf,
-    policy: Arc<FilePolicy>,
+    /// Which files jobs may change.
+    pub(crate) policy: Arc<FilePolicy>,
     // Ids of one process grow, which keeps their index dense.
     ids: Mutex<ulid::Generator>,
     /// This process as one that commits, once it has.
@@ -201,11 +202,6 @@ impl Queue {
             return Ok(Arc::clone(committer));
         }
         Ok(Arc::clone(committer.insert(Arc::new(Committer::new(self)?))))
-    }
-
-    /// Which files jobs may change.
-    pub(crate) fn policy(&self) -> &Arc<FilePolicy> {
-        &self.policy
     }
 
     /// Who hears of what commits do to files.

@@ -57,7 +57,6 @@ use crate::effects::Files;
 use crate::error::{Error, Result};
 use crate::handler::Registry;
 use crate::liveness::{self, OwnerLock};
-use crate::path_policy::FilePolicy;
 use crate::programs::{Link, Supervisor};
 use crate::queue::Queue;
 
@@ -240,9 +239,9 @@ impl Worker {
             tracing::warn!(%error, "cannot note the lease; workers with a shorter one may judge by theirs");
         }
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
-        let mut policy = FilePolicy::clone(self.queue.policy());
-        policy.commands.extend(self.registry.types().commands());
-        let files = files.protecting(self.queue.database())?.with_policy(Arc::new(policy));
+        let mut files = files.protecting(self.queue.database())?;
+        files.policy = Arc::clone(&self.queue.policy);
+        Arc::make_mut(&mut files.policy).commands.extend(self.registry.types().commands());
         let link = |supervisor: Supervisor| {
             Ok::<_, Error>(Arc::new(Link::new(supervisor.path().to_owned(), lock.share()?, self.options.lease)))
         };

@@ -230,17 +230,13 @@ fn retention(mut table: Section<'_>) -> Retention {
 }
 
 fn files(mut table: Section<'_>) -> FilePolicy {
-    let mut globs = |key: &'static str| {
-        let globs = table.texts(key);
-        let slip = globs.iter().flatten().find_map(|glob| Some((glob, glob::Pattern::new(glob).err()?)));
-        if let Some((glob, error)) = slip {
-            table.wrong(key, format!("`{glob}` is not a glob: {error}"));
-        }
-        globs
-    };
-    let (allow, writable) = (globs("allow").unwrap_or_default(), globs("writable"));
+    let allow = table.texts("allow").unwrap_or_default();
+    let files = FilePolicy { allow, writable: table.texts("writable"), ..FilePolicy::default() };
+    if let Some((list, why)) = files.wrong_glob() {
+        table.wrong(list, why);
+    }
     table.end();
-    FilePolicy { allow, writable, ..FilePolicy::default() }
+    files
 }
 
 /// How long something is kept; `None` is for ever.

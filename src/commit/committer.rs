@@ -35,7 +35,8 @@ impl Committer {
             tracing::warn!(%error, "cannot note the lease; workers with a shorter one may judge by theirs");
         }
         let files = Files::open(queue.root(), queue.state_folder(), &lock.owner().locked_by)?;
-        let mut files = files.protecting(queue.database())?.with_policy(Arc::clone(queue.policy()));
+        let mut files = files.protecting(queue.database())?;
+        files.policy = Arc::clone(&queue.policy);
         if let Some(watch) = queue.watch() {
             files = files.watched(move |act, what| watch(act, what));
         }

@@ -11,7 +11,7 @@ use super::error::FileError;
 use super::meta::Meta;
 use super::plan::clash;
 use super::report::report;
-use super::rights::Rights;
+use super::rights::take_rights;
 use super::sight::copy_hashed;
 use super::stage_found::StagedFile;
 use super::stage_own::with_rights;
@@ -178,7 +178,7 @@ impl Job<'_> {
 
     /// Puts a staged file where another one is, with the rights of that one.
     fn replace(&self, staged: &StagedFile<'_>, spot: &Spot<'_>, replaced: &File) -> Result<(), Errno> {
-        Rights::of(replaced)?.give_to(&staged.file)?;
+        take_rights(&staged.file, replaced)?;
         self.files.about_to(Act::Replace, spot.path)?;
         with_rights(&staged.folder, |from| rustix::fs::renameat(from, staged.name, &spot.folder, spot.name))
     }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::error::{FileError, shown};
 use super::meta::{Meta, same_mount};
-use super::rights::Rights;
+use super::rights::take_rights;
 use super::sight::Hashed;
 use super::stage::Staged;
 use super::walk::{LOOK, Spot, normal};
@@ -172,7 +172,7 @@ impl Files {
             return if self.is_staged(&staged.stage, staged.size).map_err(os)? { Ok(()) } else { Err(gone()) };
         };
         let found = self.open_staged(&staged.stage, staged.size).map_err(os)?.ok_or_else(gone)?;
-        if Rights::of(&replaced).and_then(|rights| rights.give_to(&found.file)).map_err(os)? {
+        if take_rights(&found.file, &replaced).map_err(os)? {
             self.about_to(Act::SyncFile, &staged.stage).and_then(|()| rustix::fs::fsync(&found.file)).map_err(os)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use sha2::{Digest as _, Sha256};
 
 use super::error::FileError;
-use super::rights::Rights;
+use super::rights::take_rights;
 use super::stage::{Staged, lost, remove};
 use super::{Act, Files};
 use crate::json::hex;
@@ -30,8 +30,7 @@ impl<'f> StageWriter<'f> {
 
     /// Takes the rights of the file that it will replace.
     pub(super) fn take_rights(&self, replaced: &File) -> Result<(), FileError> {
-        let given = Rights::of(replaced).and_then(|rights| rights.give_to(&self.file));
-        given.map(drop).map_err(|e| FileError::os(&self.name, "prepare the staged file", e))
+        take_rights(&self.file, replaced).map(drop).map_err(|e| FileError::os(&self.name, "prepare the staged file", e))
     }
 
     /// Syncs the content. After a failure the file is gone; nothing is synced a

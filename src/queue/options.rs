@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Queue, QueuePaths};
 use crate::clock::{Clock, SystemClock};
 use crate::effects::{Act, Watch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::path_policy::FilePolicy;
 use crate::payload::JobTypes;
 use crate::program_handlers::ProgramHandlers;
@@ -159,7 +159,9 @@ impl QueueOptions {
 
     /// Opens the queue.
     pub fn open(mut self) -> Result<Queue> {
-        self.files.check_globs()?;
+        if let Some((list, why)) = self.files.wrong_glob() {
+            return Err(Error::invalid(list, why));
+        }
         let paths = QueuePaths::of(self.db.clone(), self.create)?;
         // Whoever queues a job of a program's type judges it by its schema.
         if !self.types.has_more() {

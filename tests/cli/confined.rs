@@ -95,10 +95,10 @@ fn with_tools(more: &str) -> Scratch {
         fs::set_permissions(q.path().join(file), fs::Permissions::from_mode(0o755)).unwrap();
     }
     symlink("../lib/v2/link.py", q.path().join("tools/link.py")).unwrap();
-    let absolute = q.path().canonicalize().unwrap().join("lib/new/absolute.py");
+    let absolute = q.path().canonicalize().unwrap().join("lib/new/absolute.py").display().to_string();
     let config = format!(
         "{more}\n[handlers.resize]\ncommand = [\"python3\", \"./tools/resize.py\", \"--conf=tools/resize.toml\"]\n\
-         [handlers.linked]\ncommand = [\"tools/link.py\", {absolute:?}]\n\
+         [handlers.linked]\ncommand = [\"tools/link.py\", \"{absolute}\"]\n\
          [handlers.claude_extraction]\nfolder = \"ci\"\nargs = [\"--settings\", \"claude.json\"]\n"
     );
     fs::write(q.path().join(".jobq/config.toml"), config).unwrap();

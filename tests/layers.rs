@@ -50,7 +50,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "src/store",
         &["clock", "error", "job", "json", "new_job", "payload", "printable", "retry", "site", "state", "store"],
     ),
-    ("src/effects", &["clock", "effects", "error", "json", "liveness", "normalise_path", "path", "store"]),
+    (
+        "src/effects",
+        &["clock", "effects", "error", "json", "liveness", "normalise_path", "path", "path_policy", "store"],
+    ),
     ("src/liveness", &["clock", "error", "liveness", "store"]),
     ("src/programs", &["error", "printable", "programs"]),
 ];

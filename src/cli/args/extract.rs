@@ -10,7 +10,8 @@ use super::number;
 A variable that the requirement does not have is an error that names it, unless the
 template says default(…). All requirements are queued in one transaction, or none is.
 One whose completed extraction asked the same, and whose target still holds that
-answer, is skipped. Below the root, jobq follows no link to a requirement or template.
+answer, is skipped. A requirement or template that is a link below the root is refused,
+and so is one behind a link.
 
 Examples:
   jobq extract requirements/req-1.json --template prompts/extract.md --target out/req-1.json

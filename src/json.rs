@@ -106,12 +106,11 @@ impl<'de> de::Visitor<'de> for UniqueKeys {
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
         let mut keys = BTreeSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            if keys.contains(&key) {
+            if let Some(key) = keys.replace(key) {
                 // The parser adds line and column. A key may have megabytes.
                 let key: String = key.chars().take(80).collect();
                 return Err(de::Error::custom(format_args!("an object has the key {key:?} twice; keep one")));
             }
-            keys.insert(key);
             map.next_value::<Self>()?;
         }
         Ok(self)

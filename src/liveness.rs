@@ -178,6 +178,7 @@ pub(crate) fn sign_off(lock: &OwnerLock, store: &dyn Store, state: &Path) -> Vec
 pub(crate) fn remove_idle_locks(store: &dyn Store, folder: &Path) -> Result<()> {
     let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot sweep {}: {e}", folder.display()));
     let mut free = Vec::new();
+    lock_file::refuse_link(folder)?;
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         // Nobody has claimed anything yet.

@@ -56,12 +56,12 @@ pub fn normalise_path(path: &str) -> Result<String> {
 }
 
 /// Whether a file system may take `name` for `reserved`, which is ASCII. Some ignore case (macOS, ext4 with casefold), some
-/// ignore characters that nobody sees, and some dots and spaces at the end (FAT). So none of that counts here: neither case,
-/// nor characters beyond ASCII, nor that end.
+/// ignore invisible characters, and some ignore dots and spaces at the end (FAT). This comparison ignores case, characters
+/// beyond ASCII, and dots and spaces at the end.
 pub(crate) fn is_spelling_of(name: &str, reserved: &str) -> bool {
     // In capitals, because the capital of `ſ` is `S`.
-    let capitals = name.trim_end_matches(['.', ' ']).chars().flat_map(char::to_uppercase).filter(char::is_ascii);
-    capitals.eq(reserved.chars().map(|c| c.to_ascii_uppercase()))
+    let capitals: String = name.chars().flat_map(char::to_uppercase).filter(char::is_ascii).collect();
+    capitals.trim_end_matches(['.', ' ']) == reserved.to_ascii_uppercase()
 }
 
 /// The path without links, as far as it exists.
@@ -78,9 +78,14 @@ mod tests {
 
     #[test]
     fn a_reserved_name_is_known_in_every_spelling_that_a_file_system_may_fold() {
-        for name in
-            [".mcp.json", ".MCP.Json", ".mcp.j\u{17f}on", ".mc\u{200d}p.json", ".mcp.json. ", "\u{feff}.mcp.json"]
-        {
+        for name in [
+            ".mcp.json",
+            ".MCP.Json",
+            ".mcp.j\u{17f}on",
+            ".mc\u{200d}p.json",
+            ".mcp.json.\u{200b} ",
+            "\u{feff}.mcp.json",
+        ] {
             assert!(is_spelling_of(name, ".mcp.json"), "{name:?}");
         }
         for name in ["", "mcp.json", ".mcp.json5", ".mcp", ".gitignore"] {

@@ -1,6 +1,6 @@
 //! Which files below the root jobs may change.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use glob::{MatchOptions, Pattern};
 
@@ -39,8 +39,6 @@ pub struct FilePolicy {
     /// Words of commands that are run from the root. Jobs may not change a file
     /// that such a word names. Commands of program handlers are always added.
     pub commands: Vec<String>,
-    /// The file of settings in which `allow` and `writable` stand, for messages.
-    pub config: Option<PathBuf>,
 }
 
 impl FilePolicy {
@@ -56,7 +54,11 @@ impl FilePolicy {
     /// Says why jobs may not change a file; the path is in its one spelling.
     pub(crate) fn check(&self, root: &Path, path: &str) -> Result<(), String> {
         if let Some(writable) = self.writable.as_ref().filter(|globs| !any_matches(globs, path)) {
-            return Err(format!("`[files] writable` limits jobs to {writable:?}"));
+            let writable = serde_json::json!(writable);
+            return Err(format!(
+                "jobs may change only {writable}; to allow it, add it to `writable` under `[files]` in config.toml \
+                 (`FilePolicy::writable` in a library)"
+            ));
         }
         let is_reserved = |name| RUN_FROM.iter().any(|reserved| is_spelling_of(name, reserved));
         let why = match () {
@@ -67,18 +69,21 @@ impl FilePolicy {
         };
         let mut allow = self.allow.clone();
         allow.push(Pattern::escape(path));
-        let how = match &self.config {
-            Some(config) => format!("write `[files] allow = {allow:?}` in {}", config.display()),
-            None => format!("set `FilePolicy::allow` to {allow:?}"),
-        };
-        Err(format!("jobs may not change it, because {why}; to allow it, {how}"))
+        // Strings of JSON are strings of TOML.
+        let allow = serde_json::json!(allow);
+        Err(format!(
+            "jobs may not change it, because {why}; to allow it, put `allow = {allow}` under `[files]` in config.toml \
+             (`FilePolicy::allow` in a library)"
+        ))
     }
 
     fn is_in_a_command(&self, root: &Path, path: &str) -> bool {
         let path = real(&root.join(path));
-        let is_it = |word: &str| real(&root.join(word)).as_os_str().eq_ignore_ascii_case(&path);
+        let is_target = |word: &str| real(&root.join(word)).as_os_str().eq_ignore_ascii_case(&path);
         // Also `--config=FILE`.
-        self.commands.iter().any(|word| is_it(word) || word.split_once('=').is_some_and(|(_, value)| is_it(value)))
+        self.commands
+            .iter()
+            .any(|word| is_target(word) || word.split_once('=').is_some_and(|(_, value)| is_target(value)))
     }
 }
 

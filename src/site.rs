@@ -21,7 +21,7 @@ pub enum Attach {
     /// The original is gone: its unfinished jobs go on here.
     Move,
     /// It is a copy, or comes from somebody else: undecided jobs are cancelled, and decided ones fail like a withdrawn
-    /// commit.
+    /// commit, also if they are retried.
     New,
 }
 
@@ -38,9 +38,9 @@ pub(crate) fn moved(state: &Path) -> Error {
     Error::new(
         ErrorKind::NotTrusted,
         format!(
-            "{} is not on record as the folder in which this queue was made: it was copied, unpacked or cloned, or made by \
-             version 0.1; nothing was changed; run `jobq site attach --new` for a copy or somebody else's queue (its unfinished jobs end), or \
-             `jobq site attach --move` if the original is gone (they go on here)",
+            "{} is not this queue's recorded folder, so jobq changes nothing. If the original is gone, run `jobq site attach \
+             --move`: its jobs go on here. For a copy, run `jobq site attach --new`: unfinished jobs end. If somebody else \
+             made it, delete .jobq and run `jobq init`",
             state.display()
         ),
     )

@@ -28,7 +28,6 @@ impl Harness for Sqlite {
             types,
             clock,
             state: None,
-            attach: false,
         })
         .expect("a fresh store opens");
         (store, folder)

@@ -116,14 +116,13 @@ impl Config {
         }
     }
 
-    /// Which files jobs may change; these settings stand beside a database.
-    pub(crate) fn files(&self, db: &Path) -> FilePolicy {
+    /// Which files jobs may change.
+    pub(crate) fn files(&self) -> FilePolicy {
         let claude = self.claude_code();
         let folder = claude.folder.unwrap_or_default();
         let words = claude.command.iter().chain(&claude.args);
         let commands = words.map(|word| folder.join(word).to_string_lossy().into_owned()).collect();
-        let config = file_beside(db).map(|file| std::path::absolute(&file).unwrap_or(file));
-        FilePolicy { commands, config, ..self.files.clone() }
+        FilePolicy { commands, ..self.files.clone() }
     }
 
     /// What is said of programs, by type.

@@ -1,11 +1,11 @@
 //! `jobq init`: makes a folder, a database and a commented file of settings.
 
 use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use jobq::doctor::Doctor;
-use jobq::{Error, ErrorKind, QueueOptions, Result};
+use jobq::{Error, ErrorKind, QueueOptions, Result, printable};
 use rustix::process::geteuid;
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
     }
     let named = own.is_some() || global.root.is_some();
     if !named {
-        make_own(&root.join(".jobq"))?;
+        make_private(root)?;
     }
     let before = Before::of(&db)?;
     let options = QueueOptions::at(&db).create(true).busy_timeout(Config::beside(&db)?.busy_timeout);
@@ -47,10 +47,10 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
         write_if_missing(&db.with_file_name("config.toml"), config::TEMPLATE)?;
         write_if_missing(&db.with_file_name(".gitignore"), GITIGNORE)?;
     }
+    let shown = printable(&db.strip_prefix(".").unwrap_or(&db).to_string_lossy());
     if out.json {
         out.json(&json!({ "db": db.to_string_lossy(), "created": before != Before::Queue }))?;
     } else if before != Before::Queue {
-        let shown = db.strip_prefix(".").unwrap_or(&db).display();
         match before {
             Before::Nothing => out.line(format_args!("made {shown}"))?,
             _ => out.line(format_args!("added jobq's tables to {shown}"))?,
@@ -69,19 +69,26 @@ pub(super) fn run(args: &InitArgs, global: &Global, out: &mut Output) -> Outcome
             "queue a job with `{go} enqueue create_file '{{\"path\":\"hello.txt\",\"content\":\"hi\"}}'`"
         ))?;
     } else {
-        out.line(format_args!("{} is there already", db.strip_prefix(".").unwrap_or(&db).display()))?;
+        out.line(format_args!("{shown} is there already"))?;
     }
     Ok(Answer::Yes)
 }
 
-/// A folder that was not named by --root is the user's alone, also one from a `git clone` or an earlier version.
-fn make_own(state: &Path) -> Result<()> {
-    let Ok(found) = state.symlink_metadata() else { return Ok(()) };
-    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 != 0 {
-        std::fs::set_permissions(state, Permissions::from_mode(0o700))
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot make {} private: {e}", state.display())))?;
+/// A folder that was not named by --root is the user's alone, also one from a `git clone` or an earlier version. It is made
+/// here, because between a check and the making somebody else could put one in its place.
+fn make_private(root: &Path) -> Result<()> {
+    let state = root.join(".jobq");
+    let at = |e| Error::new(ErrorKind::Io, format!("cannot make {} private: {e}", state.display()));
+    std::fs::create_dir_all(root).map_err(at)?;
+    match std::fs::DirBuilder::new().mode(0o700).create(&state) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        made => return made.map_err(at),
     }
-    trust::check(state)
+    let found = state.symlink_metadata().map_err(at)?;
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 != 0 {
+        std::fs::set_permissions(&state, Permissions::from_mode(0o700)).map_err(at)?;
+    }
+    trust::check(&state)
 }
 
 /// What the path led to before.

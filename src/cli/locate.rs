@@ -73,7 +73,7 @@ impl Place {
     fn open_with(&self, recover: bool) -> Result<Queue> {
         let types = self.types()?;
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
-        let mut options = options.recover(recover).types(types).files(self.config.files(&self.db));
+        let mut options = options.recover(recover).types(types).files(self.config.files());
         if self.found {
             options = options.own_root_only();
         }
@@ -125,26 +125,24 @@ fn search_upwards() -> Result<PathBuf> {
     let here = std::env::current_dir()
         .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell the current folder: {e}")))?;
     for folder in here.ancestors() {
-        let db = in_folder(folder);
-        match db.metadata() {
-            Ok(found) if found.is_file() => return trust::check(&folder.join(".jobq")).map(|()| db),
-            // Somebody's queue, which is not to be mistaken for one farther up.
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && folder.join(".jobq").exists() => {
-                trust::check(&folder.join(".jobq"))?;
-                return Err(Error::new(ErrorKind::Io, format!("cannot look at {}: {e}", db.display())));
-            }
-            _ if db.symlink_metadata().is_ok() => {
-                let text = format!("{} is not a file, or a link to none", db.display());
-                return Err(Error::new(ErrorKind::NoDatabase, format!("{text}; put it right, or remove it")));
-            }
-            _ if db.with_file_name("config.toml").exists() => {
-                let place = folder.join(".jobq");
-                let text = format!("{} has settings and no database", place.display());
-                let next = format!("`jobq init --root {}` makes one", quoted(folder));
-                return Err(Error::new(ErrorKind::NoDatabase, format!("{text}; {next}")));
-            }
-            _ => {}
+        let (db, state) = (in_folder(folder), folder.join(".jobq"));
+        let found = db.metadata();
+        let is_closed =
+            found.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied) && state.exists();
+        let has_database = is_closed || db.symlink_metadata().is_ok();
+        if !has_database && !state.join("config.toml").exists() {
+            continue;
         }
+        // Before any advice: it would lead into somebody else's folder.
+        trust::check(&state)?;
+        let (shown, root) = (db.display(), quoted(folder));
+        let why = match found {
+            Ok(found) if found.is_file() => return Ok(db),
+            Err(e) if is_closed => return Err(Error::new(ErrorKind::Io, format!("cannot look at {shown}: {e}"))),
+            _ if has_database => format!("{shown} is not a file; put it right, or remove it"),
+            _ => format!("{} has settings and no database; `jobq init --root {root}` makes one", state.display()),
+        };
+        return Err(Error::new(ErrorKind::NoDatabase, why));
     }
     Err(none_at(&format!("{} or its parent folders", here.display()), ""))
 }

@@ -1,6 +1,6 @@
 //! `jobq site attach`: accepts a folder in which the queue was not made.
 
-use jobq::{Attach, QueueOptions};
+use jobq::{Attach, QueueOptions, printable};
 use serde_json::json;
 
 use super::args::{AttachArgs, Global};
@@ -12,7 +12,7 @@ pub(super) fn attach(args: &AttachArgs, global: &Global, out: &mut Output) -> Ou
     let (db, _) = locate::database_and_how(global)?;
     let how = if args.new { Attach::New } else { Attach::Move };
     let attached = QueueOptions::at(&db).busy_timeout(Config::beside(&db)?.busy_timeout).attach(how)?;
-    let shown = db.display();
+    let shown = printable(&db.to_string_lossy());
     if out.json {
         out.json(&json!({ "db": db.to_string_lossy(), "attached": attached }))?;
     } else if attached {

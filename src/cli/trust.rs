@@ -17,7 +17,7 @@ const OPEN: u32 = 0o077;
 
 /// Refuses a state folder that others own, can write, or have put something into.
 pub(super) fn check(state: &Path) -> Result<()> {
-    let found = look(state)?;
+    let found = state.symlink_metadata().map_err(|error| unreadable(state, &error))?;
     if found.is_symlink() {
         let target = state.canonicalize().unwrap_or_else(|_| state.to_owned());
         return Err(not_trusted(&format!("{} is a link", state.display()), &name_it(&target)));
@@ -26,25 +26,26 @@ pub(super) fn check(state: &Path) -> Result<()> {
     check_entries(state, found.mode() & OPEN != 0)
 }
 
-/// Everything that jobq reads or runs in it.
+/// Everything that jobq reads or runs in it. Only settings and handlers may be links: jobq writes and removes the rest.
 fn check_entries(folder: &Path, others_can_enter: bool) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
         // A command that ends meanwhile removes its files.
         let Ok(mut found) = path.symlink_metadata() else { continue };
-        let name = path.file_name();
+        let is_handlers = path.ends_with(".jobq/handlers");
+        let mut check_mode = others_can_enter;
         if found.is_symlink() {
-            // It leads to a database with a state folder of its own, which is not looked at here.
-            if name == Some("jobq.db".as_ref()) {
+            check_one(&path, &found, false)?;
+            if !is_handlers && !path.ends_with(".jobq/config.toml") && !folder.ends_with("handlers") {
                 return Err(not_trusted(&format!("{} is a link", path.display()), &name_it(&path)));
             }
-            check_one(&path, &found, false)?;
             let Ok(target) = path.metadata() else { continue };
-            found = target;
+            // Others may enter the folder of the target.
+            (found, check_mode) = (target, true);
         }
-        check_one(&path, &found, others_can_enter)?;
-        if found.is_dir() && (name == Some("handlers".as_ref()) || name == Some("hooks".as_ref())) {
-            check_entries(&path, others_can_enter)?;
+        check_one(&path, &found, check_mode)?;
+        if found.is_dir() && is_handlers {
+            check_entries(&path, check_mode)?;
         }
     }
     Ok(())
@@ -53,9 +54,9 @@ fn check_entries(folder: &Path, others_can_enter: bool) -> Result<()> {
 fn check_one(path: &Path, found: &Metadata, check_mode: bool) -> Result<()> {
     let me = geteuid().as_raw();
     if found.uid() != me && found.uid() != 0 {
-        let owner = user(found.uid());
-        let next = if me == 0 { format!("run `sudo -u {owner} jobq …`, or ") } else { String::new() };
-        return Err(not_trusted(&format!("{} belongs to {owner}", path.display()), &(next + &name_it(path))));
+        let owner = found.uid();
+        let next = if me == 0 { format!("run `sudo -u '#{owner}' jobq …`, or ") } else { String::new() };
+        return Err(not_trusted(&format!("{} belongs to user {owner}", path.display()), &(next + &name_it(path))));
     }
     if check_mode && found.mode() & WRITABLE != 0 {
         let next = format!("run `chmod go-w {}` after a look at what is there, or {}", quoted(path), name_it(path));
@@ -72,17 +73,6 @@ fn name_it(path: &Path) -> String {
 
 fn not_trusted(what: &str, next: &str) -> Error {
     Error::new(ErrorKind::NotTrusted, format!("{what}, so this queue was not used; {next}"))
-}
-
-/// The user's name, or `#` and the number, which sudo takes as well.
-fn user(uid: u32) -> String {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = users.lines().find(|line| line.split(':').nth(2) == Some(&uid.to_string()));
-    named.and_then(|line| line.split(':').next()).map_or_else(|| format!("'#{uid}'"), str::to_owned)
-}
-
-fn look(path: &Path) -> Result<Metadata> {
-    path.symlink_metadata().map_err(|error| unreadable(path, &error))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {

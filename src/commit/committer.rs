@@ -29,6 +29,7 @@ pub(super) struct Doubt {
 
 impl Committer {
     pub(crate) fn new(queue: &Queue) -> Result<Self> {
+        queue.store().expect_own_folder()?;
         let lock = OwnerLock::acquire(&queue.owners_folder())?;
         // It gives no signs of life between acceptance and apply; a worker with a short lease is to know that.
         if let Err(error) = lock.promise(liveness::LEASE) {

@@ -17,7 +17,7 @@ pub(super) fn look(places: &Places, tell: &mut dyn FnMut(Check)) {
     let state = existing(&places.state);
     tell(filesystem::check("filesystem", &places.db));
     tell(filesystem::check("root_filesystem", &places.root));
-    tell(private(state));
+    private(&places.state).into_iter().for_each(&mut *tell);
     tell(one_filesystem(state, &places.root));
     tell(synced::check(&places.root, &places.db));
     tell(room("disk_space", &places.db));
@@ -27,37 +27,26 @@ pub(super) fn look(places: &Places, tell: &mut dyn FnMut(Check)) {
 }
 
 /// Users who share a queue open its folder to each other. For anybody else it should be closed.
-fn private(state: &Path) -> Check {
-    const NAME: &str = "state_folder";
-    match state.metadata().map(|found| found.mode() & 0o077) {
-        Ok(0) => Check::ok(NAME, format_args!("only its owner can enter {}", state.display())),
-        Ok(_) => Check::warn(
-            NAME,
-            format_args!("others can enter {}, read prompts and lock the queue's files", state.display()),
-            format_args!("`chmod 700 {}`, unless several users share this queue", state.display()),
-        ),
-        Err(error) => Check::bad(NAME, format_args!("cannot look at {}: {error}", state.display()), "check its mode"),
-    }
+fn private(state: &Path) -> Option<Check> {
+    let is_closed = state.metadata().ok()?.mode() & 0o077 == 0;
+    let shown = state.display();
+    Some(if is_closed {
+        Check::ok("state_folder", format_args!("only its owner can enter {shown}"))
+    } else {
+        let what = format_args!("others can enter {shown}, read prompts and lock the queue's files");
+        Check::warn("state_folder", what, format_args!("`chmod 700 {shown}`, unless several users share this queue"))
+    })
 }
 
-/// Whether the queue was made in this folder.
+/// Whether the queue belongs to this folder.
 pub(super) fn site(health: &Health, state: &Path) -> Check {
-    const NAME: &str = "site";
-    let own = health.site().map(|recorded| recorded.is_some() && recorded == site::identity(state));
-    or_bad(
-        NAME,
-        own.map(|own| {
-            if own {
-                return Check::ok(NAME, "the queue was made in this folder");
-            }
-            let what = format_args!("{} was copied, unpacked or cloned, so this queue is only read", state.display());
-            Check::bad(
-                NAME,
-                what,
-                "`jobq site attach --new` for a copy, `jobq site attach --move` if the original is gone",
-            )
-        }),
-    )
+    const NEXT: &str = "`jobq site attach --move` if the original is gone, `jobq site attach --new` for a copy";
+    let what = format_args!("{} is not this queue's recorded folder, so jobq changes nothing", state.display());
+    let check = |recorded| match recorded {
+        Some(_) if recorded == site::identity(state) => Check::ok("site", "the queue belongs to this folder"),
+        _ => Check::bad("site", what, NEXT),
+    };
+    or_bad("site", health.site().map(check))
 }
 
 /// Staged files are moved to their places, which no system does across filesystems.

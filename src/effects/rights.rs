@@ -17,17 +17,13 @@ struct Rights {
 }
 
 /// Gives a new file the rights of the one that it replaces, as far as this process may, and says whether that changed
-/// anything. Rights of a group that cannot be set, or of a list that cannot be copied, are left out.
+/// anything. If the group or the list cannot be set, their users become others: these get only what all of them had.
 pub(super) fn take_rights(new: &File, replaced: &File) -> Result<bool, Errno> {
     let (had, wanted) = (Rights::of(new)?, Rights::of(replaced)?);
     if had == wanted {
         return Ok(false);
     }
-    match fchmod(new, Mode::RUSR | Mode::WUSR) {
-        // Another user has staged it, and has given it what that user could.
-        Err(Errno::PERM) if had.are_within(&wanted) => return Ok(false),
-        closed => closed?,
-    }
+    fchmod(new, Mode::RUSR | Mode::WUSR)?;
     let has_group = fchown(new, None, Some(Gid::from_raw(wanted.group))).is_ok();
     let list = wanted.list.as_deref().filter(|_| has_group);
     let copied = match list {
@@ -35,9 +31,14 @@ pub(super) fn take_rights(new: &File, replaced: &File) -> Result<bool, Errno> {
         Some(list) => rustix::fs::fsetxattr(new, LIST, list, XattrFlags::empty()),
         None => rustix::fs::fremovexattr(new, LIST),
     };
-    let group_bits = if has_group && copied.is_ok() { Mode::RWXG } else { Mode::empty() };
-    fchmod(new, wanted.mode & (Mode::RWXU | group_bits | Mode::RWXO))?;
-    // Last, because who gives a file away may not change it any more. Only root may do that.
+    let group_as_others = Mode::from_raw_mode(wanted.mode.as_raw_mode() >> 3);
+    let kept = match &wanted.list {
+        _ if has_group && copied.is_ok() => Mode::RWXU | Mode::RWXG | Mode::RWXO,
+        Some(_) => Mode::RWXU,
+        None => Mode::RWXU | (Mode::RWXO & group_as_others),
+    };
+    fchmod(new, wanted.mode & kept)?;
+    // Last, because the process may not change a file that it has given away. Only root may give it away.
     let _ = fchown(new, Some(Uid::from_raw(wanted.owner)), None);
     Ok(true)
 }
@@ -55,11 +56,8 @@ impl Rights {
             Err(_) if cfg!(not(target_os = "linux")) => None,
             Err(errno) => return Err(errno),
         };
-        Ok(Self { owner: found.st_uid, group: found.st_gid, mode, list })
-    }
-
-    fn are_within(&self, other: &Self) -> bool {
-        let same_group = self.group == other.group || !self.mode.intersects(Mode::RWXG);
-        other.mode.contains(self.mode) && same_group && (self.list.is_none() || self.list == other.list)
+        // Nobody else could change the owner, nor the rights of a file that another user has staged.
+        let owner = if rustix::process::geteuid().is_root() { found.st_uid } else { 0 };
+        Ok(Self { owner, group: found.st_gid, mode, list })
     }
 }

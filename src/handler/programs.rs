@@ -58,7 +58,7 @@ impl Context {
             RunError::Supervisor(error) => cannot_run(program, &error),
             // This costs an attempt: a program that kills its supervisor could otherwise do so for ever.
             RunError::NoReport(error) => {
-                let why = format_args!("the supervisor of {} ended without a report: {error}", program.name());
+                let why = format_args!("no report from the supervisor of {}: {error}", program.name());
                 HandlerError::retry(why).with_code("supervisor_killed")
             }
         })

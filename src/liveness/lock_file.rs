@@ -34,6 +34,7 @@ impl OwnerLock {
     /// first claim.
     pub fn acquire(folder: &Path) -> Result<Self> {
         let at = |e: io::Error| Error::new(ErrorKind::Io, format!("cannot lock a file in {}: {e}", folder.display()));
+        refuse_link(folder)?;
         std::fs::create_dir_all(folder).map_err(at)?;
         loop {
             let pid = std::process::id();
@@ -109,7 +110,15 @@ impl OwnerLock {
     }
 }
 
-/// Whatever lies there: a pipe must not keep whoever looks at it.
+/// Lock files are found by their names alone. Through a link, jobq would remove somebody else's.
+pub(super) fn refuse_link(folder: &Path) -> Result<()> {
+    if folder.is_symlink() {
+        return Err(Error::new(ErrorKind::NotTrusted, format!("{} is a link; remove it", folder.display())));
+    }
+    Ok(())
+}
+
+/// Does not wait if the path is a pipe.
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();

@@ -141,7 +141,7 @@ impl QueueOptions {
     pub fn attach(self, how: Attach) -> Result<bool> {
         // A database of the application's own may have been copied without the folder beside it.
         let paths = QueuePaths::of(self.db.clone(), self.db.exists())?;
-        let store = SqliteStore::open(SqliteOptions { attach: true, ..self.store_options(&paths) })?;
+        let store = SqliteStore::open(SqliteOptions { state: None, ..self.store_options(&paths) })?;
         store.attach(paths.state, how)
     }
 
@@ -153,7 +153,6 @@ impl QueueOptions {
             busy_timeout: self.busy_timeout,
             types: self.types.clone(),
             clock: self.clock.clone(),
-            attach: false,
         }
     }
 

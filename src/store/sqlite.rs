@@ -101,8 +101,6 @@ pub struct SqliteOptions {
     /// The queue's state folder: its file `wake` is opened and closed after every COMMIT, to wake other processes.
     /// Writes are refused if the queue was made in another folder.
     pub state: Option<PathBuf>,
-    /// Accept a state folder in which the queue was not made, to attach it.
-    pub attach: bool,
 }
 
 impl SqliteOptions {
@@ -115,7 +113,6 @@ impl SqliteOptions {
             types: JobTypes::builtin(),
             clock: Arc::new(SystemClock),
             state: None,
-            attach: false,
         }
     }
 }
@@ -134,7 +131,7 @@ impl SqliteStore {
     /// Opens a database, migrating an older one. A newer one, or one that is
     /// not ours, is refused and left as it was.
     pub fn open(options: SqliteOptions) -> Result<Self> {
-        let SqliteOptions { path, create, busy_timeout, types, clock, state, attach } = options;
+        let SqliteOptions { path, create, busy_timeout, types, clock, state } = options;
         if !create && !path.exists() {
             return Err(Error::new(
                 ErrorKind::NoDatabase,
@@ -146,8 +143,7 @@ impl SqliteStore {
             .map_err(|e| Error::new(ErrorKind::Io, format!("cannot tell where {} is: {e}", path.display())))?;
         let (conn, file) = OpenedFile::opening(&path, || connection::open(&path, Role::Writer, create, busy_timeout))?;
         let at = |e: Error| connection::unopened(e, &path).context(format_args!("database {}", path.display()));
-        let here = if attach { None } else { state.as_deref() };
-        let moved = prepare(&conn, &path, create, here, busy_timeout).map_err(at)?;
+        let moved = prepare(&conn, &path, create, state.as_deref(), busy_timeout).map_err(at)?;
         let root = schema::root(&conn).map_err(at)?;
         let readers = Arc::new(Readers::new(path.clone(), file.clone(), busy_timeout));
         let (reopen_path, opened, beside) = (path.clone(), file.clone(), Arc::downgrade(&readers));
@@ -269,12 +265,14 @@ fn prepare(
             schema::refuse_newer(found)?;
             let recorded = schema::site(conn)?;
             let moved = state.filter(|state| recorded.is_none() || site::identity(state) != recorded);
+            if let Some(state) = moved {
+                // Readers need the current schema.
+                return if found < SCHEMA_VERSION { Err(site::moved(state)) } else { Ok(Some(state.to_owned())) };
+            }
             connection::settle(conn, patience)?;
             if found < SCHEMA_VERSION {
-                moved.map_or(Ok(()), |state| Err(site::moved(state)))?;
                 schema::migrate(conn)?;
             }
-            return Ok(moved.map(Path::to_owned));
         }
         None if create => {
             connection::settle(conn, patience)?;

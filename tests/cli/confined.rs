@@ -126,15 +126,15 @@ const RUN: [&str; 13] = [
 
 /// The line of an error that would allow what was refused.
 fn advice(error: &str) -> String {
-    let from = error.find("[files] allow = ").unwrap_or_else(|| panic!("no advice: {error}"));
-    let end = error[from..].find(']').and_then(|_| error[from..].find("\"]")).unwrap();
-    error[from..=from + end + 1].replacen("] ", "]\n", 1)
+    let (_, line) = error.split_once("put `").unwrap_or_else(|| panic!("no advice: {error}"));
+    let (line, rest) = line.split_once("` under `[files]` in config.toml").unwrap();
+    assert!(rest.contains("FilePolicy::allow"), "{error}");
+    format!("[files]\n{line}\n")
 }
 
 #[test]
 fn no_job_changes_what_its_user_executes() {
     let q = with_tools("");
-    let config = q.db().canonicalize().unwrap().with_file_name("config.toml");
     for path in RUN {
         let extraction = json!({"prompt": "p", "targetPath": path, "requirementId": "r"}).to_string();
         for (kind, payload) in [
@@ -143,13 +143,12 @@ fn no_job_changes_what_its_user_executes() {
             ("claude_extraction", extraction),
         ] {
             let error = q.refused(2, &["enqueue", kind, &payload]);
-            assert!(error.contains(path) && error.contains(config.to_str().unwrap()), "{error}");
-            assert!(error.contains(&format!("[files] allow = [\"{path}\"]")), "{error}");
+            assert!(error.contains(path) && error.contains(&format!("put `allow = [\"{path}\"]` under")), "{error}");
         }
         for document in [json!({"writes": [{"path": path, "text": "theirs"}]}), json!({"removes": [{"path": path}]})] {
             let said = q.run_with_input(&["commit"], &document.to_string());
             assert_eq!(said.code, 2, "{path}: {}", said.stderr);
-            assert!(said.stderr.contains("[files] allow = "), "{}", said.stderr);
+            assert!(said.stderr.contains("put `allow = "), "{}", said.stderr);
         }
     }
     assert_eq!(q.count(), 0);
@@ -175,7 +174,7 @@ fn no_outcome_follow_up_or_plain_row_changes_what_the_user_executes() {
     q.sql().execute(insert, [create(".claude/settings.json", "theirs")]).unwrap();
     q.ok(&["worker", "--drain"]);
     for id in jobs.iter().map(String::as_str).chain(["plain"]) {
-        assert!(last_error(&q, id).contains("[files] allow = "), "{id}");
+        assert!(last_error(&q, id).contains("put `allow = "), "{id}");
     }
     for kept in ["tools/resize.py", "lib/handler.sh", ".git/config"] {
         assert_eq!(fs::read_to_string(q.path().join(kept)).unwrap(), "the user's", "{kept}");
@@ -210,12 +209,12 @@ fn writable_limits_what_all_jobs_change() {
     }
     for path in ["a", "data", "out/deep/a.json", "out/a.txt", "other/data/a"] {
         let error = q.refused(2, &["enqueue", "create_file", &create(path, "x")]);
-        assert!(error.contains("[files] writable") && error.contains("data/**"), "{error}");
+        assert!(error.contains("`writable` under `[files]`") && error.contains("data/**"), "{error}");
         let commit = json!({"writes": [{"path": path, "text": "x"}]}).to_string();
         assert_eq!(q.run_with_input(&["commit"], &commit).code, 2);
     }
     // What is writable still has to be allowed, and what is allowed still has to be writable.
-    assert!(q.refused(2, &["enqueue", "create_file", &create(".git/config", "x")]).contains("[files] allow"));
+    assert!(q.refused(2, &["enqueue", "create_file", &create(".git/config", "x")]).contains("put `allow = ["));
     q.ok(&["worker", "--drain"]);
     assert_eq!(fs::read_to_string(q.path().join("data/deep/.hidden/a.bin")).unwrap(), "x");
     fs::write(q.path().join(".jobq/config.toml"), "[files]\nwritable = []\nallow = [\"**\"]\n").unwrap();
@@ -254,7 +253,7 @@ fn a_repair_that_is_not_allowed_leaves_the_others_alone() {
     }
     fs::write(&config, "").unwrap();
     let said = q.run(&["reconcile", "--requeue"]);
-    assert!(said.stdout.contains("[files] allow"), "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("put `allow = ["), "{}{}", said.stdout, said.stderr);
     q.ok(&["worker", "--drain"]);
     assert!(q.path().join("a.txt").exists() && !q.path().join(".mcp.json").exists());
 }

@@ -107,6 +107,8 @@ fn a_group_that_cannot_be_set_takes_its_rights_with_it() {
         // Bob is one of the others, and may read what he replaces.
         (None, 0o644, (BOB, BOB, "604")),
         (None, 0o775, (BOB, BOB, "705")),
+        // Members of the team may not read it, and now are others.
+        (None, 0o604, (BOB, BOB, "600")),
     ] {
         let q = shared();
         give_to(q.path(), BOB);

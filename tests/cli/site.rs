@@ -133,6 +133,53 @@ fn a_new_site_ends_what_the_original_does() {
     }
 }
 
+/// A plan that failed is applied by a retry, and this one may be a stranger's.
+#[test]
+fn a_new_site_applies_no_plan_that_failed_in_the_original() {
+    let (_, q) = copies().remove(0);
+    std::fs::write(q.path().join("decided.txt"), "in the way").unwrap();
+    q.ok(&["site", "attach", "--move"]);
+    q.ok(&["reclaim"]);
+    assert_eq!(status(&q, DECIDED), "failed");
+    std::fs::remove_file(q.path().join("decided.txt")).unwrap();
+    shell(q.path(), "cp -a .jobq copy && rm -r .jobq && mv copy .jobq");
+    q.ok(&["site", "attach", "--new"]);
+    assert!(q.refused(4, &["retry", DECIDED]).contains("withdrawn"));
+    q.run(&["retry", "--all-failed"]);
+    q.ok(&["worker", "--drain"]);
+    assert!(!q.path().join("decided.txt").exists());
+}
+
+#[test]
+fn a_database_with_altered_triggers_is_attached_by_nobody() {
+    for alteration in [
+        "CREATE TRIGGER mine AFTER INSERT ON JOBQ_META BEGIN UPDATE jobs SET priority = 9; END",
+        "DROP TRIGGER jobs_transition",
+    ] {
+        let (_, q) = copies().remove(0);
+        q.sql().execute_batch(alteration).unwrap();
+        for how in ["--new", "--move"] {
+            let error = q.refused(5, &["site", "attach", how]);
+            assert!(error.contains("trigger ") && error.contains("jobq init"), "{error}");
+        }
+    }
+    let (_, q) = copies().remove(0);
+    q.sql().execute_batch("CREATE TABLE a (b); CREATE TRIGGER own AFTER INSERT ON a BEGIN SELECT 1; END").unwrap();
+    q.ok(&["site", "attach", "--move"]);
+}
+
+#[test]
+fn a_queue_of_an_older_version_is_attached_before_it_is_used() {
+    let q = Scratch::new();
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/version_4.db"), q.db()).unwrap();
+    let before = std::fs::read(q.db()).unwrap();
+    assert!(q.refused(5, &["list"]).contains("site attach --move"));
+    assert_eq!(std::fs::read(q.db()).unwrap(), before);
+    q.ok(&["site", "attach", "--move"]);
+    q.ok(&["list"]);
+    q.ok(&["enqueue", "send_mail", "{}"]);
+}
+
 #[test]
 fn attach_changes_nothing_where_the_queue_was_made_or_renamed() {
     let q = busy();

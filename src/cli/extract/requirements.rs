@@ -21,8 +21,10 @@ pub(super) struct Reader {
 impl Reader {
     /// A dry run needs no queue; the root is then the current folder.
     pub(super) fn new(global: &Global) -> Result<Self> {
-        let queue = Place::find(global).and_then(|place| place.open_as_it_is());
-        let root = queue.map_or_else(|_| PathBuf::from("."), |queue| queue.root().to_owned());
+        let root = match Place::find(global).and_then(|place| place.open_as_it_is()) {
+            Err(error) if error.kind() == ErrorKind::NoDatabase => PathBuf::from("."),
+            queue => queue?.root().to_owned(),
+        };
         let files = Files::open(&root, &root, "extract")?;
         Ok(Self { root: root.canonicalize().unwrap_or(root), files })
     }
@@ -41,7 +43,8 @@ impl Reader {
         let path = std::path::absolute(file).ok().filter(|_| file != "-")?;
         let is_root = |folder: &&Path| folder.canonicalize().is_ok_and(|folder| folder == self.root);
         let root = path.ancestors().skip(1).find(is_root)?;
-        path.strip_prefix(root).ok()?.to_str().map(str::to_owned)
+        // The end of `file`, which is text.
+        Some(path.strip_prefix(root).ok()?.to_string_lossy().into_owned())
     }
 }
 

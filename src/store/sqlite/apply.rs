@@ -56,9 +56,13 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
             Ok(Application::Completed)
         }
         ApplyReport::Conflict { failure, applied } if withdraw && applied.is_empty() => {
-            let message = failure.message.clone();
-            self::withdraw(tx, lease, &held, failure)?;
-            Ok(Application::Withdrawn(message))
+            let failure = Failure { code: WITHDRAWN.to_owned(), ..failure };
+            // Nothing has happened, so nothing is in the way of those that failed before it.
+            lease::end(tx, lease, &held, End { overtakes: false, ..End::failed(&failure) })?;
+            cancel::cancel_waiters(tx, &lease.id)?;
+            // Nobody will need what is staged for them.
+            tx.execute("DELETE FROM effects WHERE job_id = ?1 AND state = 'planned'", params![lease.id])?;
+            Ok(Application::Withdrawn(failure.message))
         }
         ApplyReport::Conflict { mut failure, applied } => {
             failure.message.push_str(HOW_TO_GO_ON);
@@ -69,16 +73,6 @@ pub(super) fn apply(tx: &Tx<'_>, lease: &Lease, applier: &Arc<dyn Applier>, with
         }
         ApplyReport::Deferred { failure, delay } => defer(tx, lease, &held, &failure, delay),
     }
-}
-
-/// Fails a decided job for good, with the jobs that wait on it. No retry applies it again.
-pub(super) fn withdraw(tx: &Tx<'_>, lease: &Lease, held: &Held, failure: Failure) -> Result<()> {
-    let failure = Failure { code: WITHDRAWN.to_owned(), ..failure };
-    // It has changed nothing, so jobs on its paths that failed before it can still be retried.
-    lease::end(tx, lease, held, End { overtakes: false, ..End::failed(&failure) })?;
-    cancel::cancel_waiters(tx, &lease.id)?;
-    tx.execute("DELETE FROM effects WHERE job_id = ?1 AND state = 'planned'", params![lease.id])?;
-    Ok(())
 }
 
 /// What a person can do about a conflict.

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use super::apply;
-use super::cancel::{self, Reason};
-use super::lease::{self, End};
+use rusqlite::params;
+
 use super::schema;
 use super::tx::Tx;
 use crate::error::{Error, ErrorKind, Result};
 use crate::site::{self, Attach};
-use crate::store::{Failure, Lease, WITHDRAWN};
 
 pub(super) fn attach(tx: &Tx<'_>, state: &Path, how: Attach) -> Result<bool> {
     let identity = site::identity(state)
@@ -17,36 +15,36 @@ pub(super) fn attach(tx: &Tx<'_>, state: &Path, how: Attach) -> Result<bool> {
     if schema::site(tx.conn)?.as_ref() == Some(&identity) {
         return Ok(false);
     }
+    schema::refuse_altered(tx.conn)?;
     if how == Attach::New {
-        end_claimed(tx)?;
-        end_pending(tx)?;
+        end_all(tx)?;
     }
     schema::record_site(tx.conn, &identity)?;
     Ok(true)
 }
 
-/// Nothing that the original does, too, is done here: whoever claimed these jobs is not at work in this folder.
-fn end_claimed(tx: &Tx<'_>) -> Result<()> {
-    let claimed = tx.rows("SELECT seq, id, token FROM jobs WHERE status = 'claimed' ORDER BY seq", [], |row| {
-        Ok(Lease { seq: row.get(0)?, id: row.get(1)?, token: row.get(2)? })
-    })?;
-    for lease in claimed {
-        let (held, ..) = lease::row(tx, &lease)?;
-        if held.decided {
-            apply::withdraw(tx, &lease, &held, Failure::new(WITHDRAWN, WHY))?;
-        } else {
-            lease::end(tx, &lease, &held, End::cancelled())?;
-        }
-    }
+/// The original still runs these jobs, so they end here. Their owners do not work in this folder. Failed jobs that were
+/// decided lose their plans, too: a retry would apply them.
+fn end_all(tx: &Tx<'_>) -> Result<()> {
+    let why = format!("{}: the queue was attached as a new one", crate::store::WITHDRAWN);
+    tx.execute(
+        "INSERT INTO job_events (job_id, seq, attempt, type, at)
+         SELECT id, event_seq + 1, attempts, CASE WHEN outcome IS NULL THEN 'cancelled' ELSE 'failed' END, ?1
+           FROM jobs WHERE status IN ('pending', 'claimed') ORDER BY seq",
+        params![tx.now],
+    )?;
+    tx.execute(
+        "UPDATE OR FAIL jobs SET status = CASE WHEN outcome IS NULL THEN 'cancelled' ELSE 'failed' END, gate = NULL,
+                locked_by = NULL, locked_at = NULL, completed_at = ?1, event_seq = event_seq + 1
+          WHERE status IN ('pending', 'claimed')",
+        params![tx.now],
+    )?;
+    tx.execute(
+        "UPDATE jobs SET last_error = ?2
+          WHERE (status = 'failed' AND outcome IS NOT NULL) OR (completed_at = ?1 AND status = 'cancelled')",
+        params![tx.now, why],
+    )?;
+    tx.execute("DELETE FROM job_holds", [])?;
+    tx.execute("DELETE FROM effects WHERE state = 'planned'", [])?;
     Ok(())
 }
-
-fn end_pending(tx: &Tx<'_>) -> Result<()> {
-    let pending = tx.rows("SELECT seq FROM jobs WHERE status = 'pending' ORDER BY seq", [], |row| row.get(0))?;
-    for seq in pending {
-        cancel::cancel_one(tx, seq, &Reason { last_error: Some(format!("attached: {WHY}")), data: None })?;
-    }
-    Ok(())
-}
-
-const WHY: &str = "the queue was copied and attached as a new one";

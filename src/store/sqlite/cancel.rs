@@ -85,7 +85,7 @@ pub(super) fn cancel_pending(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<()> 
     cancel_waiters(tx, &id).map(drop)
 }
 
-pub(super) fn cancel_one(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<String> {
+fn cancel_one(tx: &Tx<'_>, seq: i64, why: &Reason) -> Result<String> {
     let (id, attempts, event_seq, holds) = tx
         .row(
             "UPDATE OR FAIL jobs SET status = 'cancelled', gate = NULL, completed_at = ?2,

@@ -74,16 +74,9 @@ impl Health {
         schema::version(&self.conn)
     }
 
-    /// Of the objects of the schema, at its current version: those that are missing, and those that are others than a
-    /// new database has. What else is there is the application's.
+    /// What of jobq's schema is missing or altered.
     pub(crate) fn schema_faults(&self) -> Result<Vec<String>> {
-        let found = schema::objects(&self.conn)?;
-        let fault = |(object, text): (String, String)| match found.get(&object) {
-            None => Some(format!("{object} is missing")),
-            Some(found) if *found != text => Some(format!("{object} is not as jobq made it")),
-            Some(_) => None,
-        };
-        Ok(schema::own_objects()?.into_iter().filter_map(fault).collect())
+        schema::faults(&self.conn)
     }
 
     /// The folder jobs may touch, if one is on record.

@@ -31,15 +31,6 @@ pub(super) struct Held {
 
 /// The job, if this lease is still the current one or the job ended under it.
 pub(super) fn find(tx: &Tx<'_>, lease: &Lease) -> Result<Held> {
-    let (held, token, owned) = row(tx, lease)?;
-    if token != lease.token || (held.status == Status::Claimed && !owned) {
-        return Err(Error::lease_lost(&lease.id, lease.token));
-    }
-    Ok(held)
-}
-
-/// The job, its token, and whether it has an owner.
-pub(super) fn row(tx: &Tx<'_>, lease: &Lease) -> Result<(Held, i64, bool)> {
     let found = tx.row(
         "SELECT status, attempts, max_attempts, run_at, event_seq, cancel_requested, outcome IS NOT NULL,
                 backoff_max, holds, token, locked_by IS NOT NULL, id,
@@ -66,7 +57,10 @@ pub(super) fn row(tx: &Tx<'_>, lease: &Lease) -> Result<(Held, i64, bool)> {
     let Some((held, token, owned, _)) = found.filter(|(.., id)| *id == lease.id) else {
         return Err(Error::not_found(&lease.id));
     };
-    Ok((held, token, owned))
+    if token != lease.token || (held.status == Status::Claimed && !owned) {
+        return Err(Error::lease_lost(&lease.id, lease.token));
+    }
+    Ok(held)
 }
 
 /// The job, if this lease is still the current one.

@@ -48,6 +48,37 @@ pub(super) fn own_objects() -> Result<BTreeMap<String, String>> {
     objects(&conn)
 }
 
+/// Of jobq's objects, at the current version: those that are missing, and those that are others than a new database
+/// has. What else is there is the application's.
+pub(super) fn faults(conn: &Connection) -> Result<Vec<String>> {
+    let found = objects(conn)?;
+    let fault = |(object, text): (String, String)| match found.get(&object) {
+        None => Some(format!("{object} is missing")),
+        Some(found) if *found != text => Some(format!("{object} is not as jobq made it")),
+        Some(_) => None,
+    };
+    Ok(own_objects()?.into_iter().filter_map(fault).collect())
+}
+
+/// Whoever made a database could add triggers, which bring back what `attach` ends.
+pub(super) fn refuse_altered(conn: &Connection) -> Result<()> {
+    let own = own_objects()?;
+    let mut statement = conn
+        .prepare(
+            "SELECT 'table ' || lower(tbl_name), type || ' ' || name FROM main.sqlite_schema WHERE type = 'trigger'",
+        )
+        .map_err(sql_error)?;
+    let triggers = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)));
+    let mut found = faults(conn)?;
+    for trigger in triggers.map_err(sql_error)? {
+        let (table, trigger) = trigger.map_err(sql_error)?;
+        found.extend((own.contains_key(&table) && !own.contains_key(&trigger)).then_some(trigger));
+    }
+    let Some(first) = found.first() else { return Ok(()) };
+    let next = "if somebody else made this queue, delete .jobq and run `jobq init`";
+    Err(Error::new(ErrorKind::NotTrusted, format!("the schema was altered ({first}), so nothing was changed; {next}")))
+}
+
 /// Migrated databases have other comments and another layout than new ones.
 fn bare(sql: &str) -> String {
     sql.lines().flat_map(|line| line.split("--").next().unwrap_or_default().split_whitespace()).collect()

@@ -357,8 +357,9 @@ CREATE TABLE type_pauses (
 -- ---------------------------------------------------------------------------
 
 -- A job starts pending, unowned and untried, at the end of the line (an
--- automatic seq reads as -1 here), and claims nothing that only a run or
--- admission can give it: a forged checkpoint would reach a program …
+-- automatic seq reads as -1 here), and claims nothing that only a run can give
+-- it: a forged checkpoint would reach a program. Past the gate `new`, it has
+-- all that admission fills in …
 CREATE TRIGGER jobs_insert BEFORE INSERT ON jobs
 WHEN NEW.seq <> -1 OR NEW.status <> 'pending' OR NEW.attempts <> 0 OR NEW.token <> 0 OR NEW.locked_by IS NOT NULL
   OR NEW.outcome IS NOT NULL OR NEW.event_seq <> 1 OR NEW.cancel_requested <> 0 OR NEW.heartbeat <> 0

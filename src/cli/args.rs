@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Prune(PruneArgs),
     /// Check the queue's health
     Doctor(DoctorArgs),
-    /// Say where a queue belongs whose folder was copied or moved
+    /// Attach a queue whose folder was copied or moved
     #[command(subcommand, after_help = "Example:\n  jobq site attach --move")]
     Site(SiteCommand),
     /// The known job types, where each comes from, its defaults and schema
@@ -278,8 +278,8 @@ pub(crate) enum SiteCommand {
     /// Accept a queue whose folder was copied, unpacked, cloned or moved to another disk
     #[command(
         after_help = "A queue remembers the folder in which it was made. Anywhere else jobq only reads it, because a
-copy would do the original's work again, and a stranger's jobs would act for you. Repeating
-the command changes nothing, nor does running it where nothing was moved.
+copy would do the original's work again. If somebody else made the queue, delete .jobq and run
+`jobq init` instead. The command changes nothing where nothing was copied or moved.
 
 Examples:
   jobq site attach --move

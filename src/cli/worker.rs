@@ -17,7 +17,7 @@ use super::progress;
 use super::{Answer, Outcome};
 
 pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out: &mut Output, quiet: bool) -> Outcome {
-    // Programs of jobs run as the same user. They must neither read this process's environment nor write to its terminal.
+    // Programs of jobs run as the same user. They must not read this process's environment and memory.
     if std::env::var_os("JOBQ_DUMPABLE").is_none_or(|value| value != "1") {
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }

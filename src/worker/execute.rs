@@ -210,7 +210,7 @@ fn perform(shared: &Arc<Shared>, run: &Arc<Run>, job: &Job) -> Result<(Step, Vec
         // Called off, or lost, while it waited for a thread.
         ctx.check()?;
     }
-    // Once more: a row may have been forged past admission, and no handler gets text that is no JSON.
+    // A forged row may have skipped admission, so the payload is checked again.
     check_text(job.payload.as_str())?;
     let prepared = catch_unwind(AssertUnwindSafe(|| handler.run(&ctx, job))).unwrap_or_else(|panic| {
         let error = HandlerError::retry(format_args!("the handler panicked: {}", words(panic.as_ref())));

@@ -22,7 +22,7 @@ const RUN_FROM: [&str; 3] = [".git", ".claude", ".mcp.json"];
 /// # let folder = folder.path();
 /// let policy = FilePolicy {
 ///     writable: Some(vec!["data/**".to_owned()]),
-///     commands: vec!["tools/build.sh".to_owned()],
+///     command_words: vec!["tools/build.sh".to_owned()],
 ///     ..FilePolicy::default()
 /// };
 /// let queue = QueueOptions::in_folder(folder).create(true).files(policy).open()?;
@@ -38,7 +38,7 @@ pub struct FilePolicy {
     pub writable: Option<Vec<String>>,
     /// Words of commands that are run from the root. Jobs may not change a file
     /// that such a word names. Commands of program handlers are always added.
-    pub commands: Vec<String>,
+    pub command_words: Vec<String>,
 }
 
 impl FilePolicy {
@@ -64,7 +64,7 @@ impl FilePolicy {
         let why = match () {
             () if any_matches(&self.allow, path) => return Ok(()),
             () if path.split('/').any(is_reserved) => "git or Claude Code may run what it says",
-            () if !self.commands.is_empty() && self.is_in_a_command(root, path) => "a handler's command names it",
+            () if !self.command_words.is_empty() && self.is_in_a_command(root, path) => "a handler's command names it",
             () => return Ok(()),
         };
         let mut allow = self.allow.clone();
@@ -81,7 +81,7 @@ impl FilePolicy {
         let path = real(&root.join(path));
         let is_target = |word: &str| real(&root.join(word)).as_os_str().eq_ignore_ascii_case(&path);
         // Also `--config=FILE`.
-        self.commands
+        self.command_words
             .iter()
             .any(|word| is_target(word) || word.split_once('=').is_some_and(|(_, value)| is_target(value)))
     }

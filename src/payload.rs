@@ -224,7 +224,7 @@ pub(crate) trait MoreTypes: Send + Sync {
     fn names(&self) -> Vec<String>;
     fn find(&self, name: &str) -> Option<JobType>;
     /// The words of all commands that run jobs of these types.
-    fn commands(&self) -> Vec<String>;
+    fn command_words(&self) -> Vec<String>;
 }
 
 /// The job types a process knows. Jobs of other types can be queued and are
@@ -279,8 +279,8 @@ impl JobTypes {
     }
 
     /// The words of all commands that run jobs.
-    pub(crate) fn commands(&self) -> Vec<String> {
-        self.more.iter().flat_map(|more| more.commands()).collect()
+    pub(crate) fn command_words(&self) -> Vec<String> {
+        self.more.iter().flat_map(|more| more.command_words()).collect()
     }
 
     /// The names of the known types.

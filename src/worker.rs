@@ -241,10 +241,10 @@ impl Worker {
         let files = Files::open(self.queue.root(), self.queue.state_folder(), &lock.owner().locked_by)?;
         let mut files = files.protecting(self.queue.database())?;
         files.policy = Arc::clone(&self.queue.policy);
-        let commands = &mut Arc::make_mut(&mut files.policy).commands;
-        commands.extend(self.registry.types().commands());
-        commands.sort();
-        commands.dedup();
+        let words = &mut Arc::make_mut(&mut files.policy).command_words;
+        words.extend(self.registry.types().command_words());
+        words.sort();
+        words.dedup();
         let link = |supervisor: Supervisor| {
             Ok::<_, Error>(Arc::new(Link::new(supervisor.path().to_owned(), lock.share()?, self.options.lease)))
         };

@@ -121,8 +121,8 @@ impl Config {
         let claude = self.claude_code();
         let folder = claude.folder.unwrap_or_default();
         let words = claude.command.iter().chain(&claude.args);
-        let commands = words.map(|word| folder.join(word).to_string_lossy().into_owned()).collect();
-        FilePolicy { commands, ..self.files.clone() }
+        let command_words = words.map(|word| folder.join(word).to_string_lossy().into_owned()).collect();
+        FilePolicy { command_words, ..self.files.clone() }
     }
 
     /// What is said of programs, by type.

@@ -140,7 +140,7 @@ impl MoreTypes for Folder {
             .collect()
     }
 
-    fn commands(&self) -> Vec<String> {
+    fn command_words(&self) -> Vec<String> {
         self.all_names().iter().filter_map(|name| self.command(name)).flatten().collect()
     }
 

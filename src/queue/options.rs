@@ -166,7 +166,7 @@ impl QueueOptions {
         if !self.types.has_more() {
             self.types = self.types.with_programs(&ProgramHandlers::in_folder(paths.handlers()));
         }
-        self.files.commands.extend(self.types.commands());
+        self.files.command_words.extend(self.types.command_words());
         let store = SqliteStore::open(self.store_options(&paths))?;
         let (root, name) = paths.root(self.root.as_deref(), self.own_root_only, &store)?;
         store.goes_by(&name, &paths.home);

@@ -48,7 +48,7 @@ fn an_application_protects_what_it_runs_and_allows_the_rest() {
     let world = World::new();
     let policy = |allow: &[&str]| FilePolicy {
         allow: allow.iter().map(|glob| (*glob).to_owned()).collect(),
-        commands: vec!["tools/build.sh".to_owned()],
+        command_words: vec!["tools/build.sh".to_owned()],
         ..FilePolicy::default()
     };
     let queue = with_policy(&world, policy(&[])).unwrap();

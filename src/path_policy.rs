@@ -64,7 +64,9 @@ impl FilePolicy {
         let why = match () {
             () if any_matches(&self.allow, path) => return Ok(()),
             () if path.split('/').any(is_reserved) => "git or Claude Code may run what it says",
-            () if !self.command_words.is_empty() && self.is_in_a_command(root, path) => "a handler's command names it",
+            () if !self.command_words.is_empty() && self.is_in_a_command(root, path) => {
+                "jobq reads or runs it for a handler"
+            }
             () => return Ok(()),
         };
         let mut allow = self.allow.clone();

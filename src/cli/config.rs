@@ -117,11 +117,16 @@ impl Config {
     }
 
     /// Which files jobs may change.
-    pub(crate) fn files(&self) -> FilePolicy {
+    pub(crate) fn files(&self, db: &Path) -> FilePolicy {
         let claude = self.claude_code();
         let folder = claude.folder.unwrap_or_default();
         let words = claude.command.iter().chain(&claude.args);
-        let command_words = words.map(|word| folder.join(word).to_string_lossy().into_owned()).collect();
+        // Also `--mcp-config=FILE`.
+        let words = words.flat_map(|word| [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)]);
+        let in_folder = words.flatten().map(|word| folder.join(word));
+        // The settings may be a link to a file below the root.
+        let files = in_folder.chain(file_beside(db).and_then(|file| std::path::absolute(file).ok()));
+        let command_words = files.map(|file| file.to_string_lossy().into_owned()).collect();
         FilePolicy { command_words, ..self.files.clone() }
     }
 

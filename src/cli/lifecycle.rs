@@ -4,7 +4,6 @@
 mod lines;
 mod words;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,8 +21,6 @@ pub(crate) struct Lifecycle {
     bar: bool,
     lines: Arc<Lines>,
     cancelled: AtomicU64,
-    /// The folder from which programs are run.
-    programs: PathBuf,
 }
 
 #[derive(Clone, Copy)]
@@ -35,7 +32,7 @@ enum Reader {
 impl Lifecycle {
     /// For people or programs; with a bar of that many jobs, only what did not go well
     /// gets a line.
-    pub(crate) fn new(people: bool, quiet: bool, jobs: Option<u64>, programs: PathBuf) -> Self {
+    pub(crate) fn new(people: bool, quiet: bool, jobs: Option<u64>) -> Self {
         let lines = Arc::<Lines>::default();
         let ours = Arc::clone(&lines);
         let bar = jobs.map(bar_of);
@@ -43,7 +40,7 @@ impl Lifecycle {
         std::thread::spawn(move || ours.write(bar.as_ref()));
         let colours = anstream::stdout().current_choice() != anstream::ColorChoice::Never;
         let reader = if people { Reader::Person { colours } } else { Reader::Program };
-        Self { reader, quiet, bar: has_bar, lines, cancelled: AtomicU64::new(0), programs }
+        Self { reader, quiet, bar: has_bar, lines, cancelled: AtomicU64::new(0) }
     }
 
     pub(crate) fn print(&self, event: &WorkerEvent) {
@@ -65,10 +62,11 @@ impl Lifecycle {
             return;
         }
         let line = match self.reader {
-            Reader::Program => words::for_programs(event, &self.programs),
-            Reader::Person { colours: true } => words::for_people(event, &self.programs, terminal_width()),
-            Reader::Person { colours: false } => words::for_people(event, &self.programs, terminal_width())
-                .map(|line| anstream::adapter::strip_str(&line).to_string()),
+            Reader::Program => words::for_programs(event),
+            Reader::Person { colours: true } => words::for_people(event, terminal_width()),
+            Reader::Person { colours: false } => {
+                words::for_people(event, terminal_width()).map(|line| anstream::adapter::strip_str(&line).to_string())
+            }
         };
         if let Some(line) = line {
             self.lines.add(&line);

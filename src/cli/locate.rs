@@ -73,7 +73,7 @@ impl Place {
     fn open_with(&self, recover: bool) -> Result<Queue> {
         let types = self.types()?;
         let options = QueueOptions::at(&self.db).busy_timeout(self.config.busy_timeout).clock(Arc::new(SystemClock));
-        let mut options = options.recover(recover).types(types).files(self.config.files());
+        let mut options = options.recover(recover).types(types).files(self.config.files(&self.db));
         if self.found {
             options = options.own_root_only();
         }

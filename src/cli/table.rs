@@ -42,9 +42,13 @@ enum Kind {
     Note,
 }
 
+/// Plain SQL can insert ids and types of any length.
+const WIDEST: usize = 200;
+
 impl Cell {
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: printable(&text.into()), style, kind: Kind::Text, command_first: false }
+        let text = shorten(&printable(&text.into()), WIDEST);
+        Self { text, style, kind: Kind::Text, command_first: false }
     }
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {
@@ -63,7 +67,7 @@ impl Cell {
 
     /// A reason, as the last of a row.
     pub(crate) fn note(text: impl Into<String>, style: Style) -> Self {
-        Self { kind: Kind::Note, ..Self::new(text, style) }
+        Self { text: printable(&text.into()), kind: Kind::Note, ..Self::new("", style) }
     }
 
     /// What to do is not cut off: where there is no room it comes before the reason.

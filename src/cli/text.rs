@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 
+use jobq::printable;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 /// JSON on one line that a terminal and a log can show: what moves a cursor, turns the direction of text, takes no room
 /// or ends a line is written as `\uXXXX`. Such characters are only ever in strings, so the JSON says the same.
 pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
-    let is_unsafe = |c: char| {
-        matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
+    let is_unsafe = |c: char| c > '~' && !printable(c.encode_utf8(&mut [0; 4])).starts_with(c);
     let text = serde_json::to_string(value)?;
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

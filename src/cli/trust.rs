@@ -58,7 +58,8 @@ fn check_one(path: &Path, found: &Metadata, check_mode: bool) -> Result<()> {
         let next = if me == 0 { format!("run `sudo -u '#{owner}' jobq …`, or ") } else { String::new() };
         return Err(not_trusted(&format!("{} belongs to user {owner}", path.display()), &(next + &name_it(path))));
     }
-    if check_mode && found.mode() & WRITABLE != 0 {
+    let has_content = found.is_file() || found.is_dir();
+    if check_mode && has_content && found.mode() & WRITABLE != 0 {
         let next = format!("run `chmod go-w {}` after a look at what is there, or {}", quoted(path), name_it(path));
         return Err(not_trusted(&format!("others can write {}", path.display()), &next));
     }

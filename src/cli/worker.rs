@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use jobq::store::Outstanding;
-use jobq::{Error, ErrorKind, Gate, Queue, QueueOptions, Shutdown, Supervisor, Worker, WorkerOptions};
+use jobq::{Error, ErrorKind, Gate, Queue, Shutdown, Supervisor, Worker, WorkerOptions};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -28,14 +28,13 @@ pub(super) fn run(args: &WorkerArgs, place: &Place, supervisor: Supervisor, out:
     out.warnings(&place.slips()?)?;
     out.warnings(&handlers::problems(place)?)?;
     let options = WorkerOptions { supervisor: Some(supervisor), ..place.config.worker_options(args) };
-    let programs = QueueOptions::at(&place.db).handlers_folder()?;
     let people = !out.json && std::io::stdout().is_terminal();
     let bar = if args.drain && people && progress::is_wanted(out) {
         total(&queue, options.types.as_ref().unwrap_or(&registry.names()))?
     } else {
         None
     };
-    let lifecycle = Arc::new(Lifecycle::new(people, quiet, bar, programs));
+    let lifecycle = Arc::new(Lifecycle::new(people, quiet, bar));
     let printer = Arc::clone(&lifecycle);
     let worker = Worker::new(queue, registry, options)?.observed_by(move |event| printer.print(event));
     let shutdown = Shutdown::new();

@@ -28,14 +28,14 @@ pub(super) fn look(places: &Places, tell: &mut dyn FnMut(Check)) {
 
 /// Users who share a queue open its folder to each other. For anybody else it should be closed.
 fn private(state: &Path) -> Option<Check> {
-    let is_closed = state.metadata().ok()?.mode() & 0o077 == 0;
+    let open_to = state.metadata().ok()?.mode() & 0o077;
     let shown = state.display();
-    Some(if is_closed {
-        Check::ok("state_folder", format_args!("only its owner can enter {shown}"))
-    } else {
-        let what = format_args!("others can enter {shown}, read prompts and lock the queue's files");
-        Check::warn("state_folder", what, format_args!("`chmod 700 {shown}`, unless several users share this queue"))
-    })
+    if open_to == 0 {
+        return Some(Check::ok("state_folder", format_args!("only its owner can enter {shown}")));
+    }
+    let what = format_args!("others can enter {shown}, read prompts and lock the queue's files");
+    let next = format_args!("`chmod 700 {shown}`, unless several users share this queue");
+    Some(Check::warn("state_folder", what, next))
 }
 
 /// Whether the queue belongs to this folder.

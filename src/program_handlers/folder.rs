@@ -141,7 +141,10 @@ impl MoreTypes for Folder {
     }
 
     fn command_words(&self) -> Vec<String> {
-        self.all_names().iter().filter_map(|name| self.command(name)).flatten().collect()
+        let names = self.all_names();
+        // Their folder may be a link to one below the root.
+        let schemas = names.iter().map(|name| self.path.join(format!("{name}{SCHEMA}")).to_string_lossy().into_owned());
+        names.iter().filter_map(|name| self.command(name)).flatten().chain(schemas).collect()
     }
 
     fn find(&self, name: &str) -> Option<JobType> {

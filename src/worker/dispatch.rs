@@ -89,6 +89,7 @@ impl Dispatcher {
             worker: self.shared.lock.owner().locked_by.clone(),
             types: self.types.clone(),
             concurrency: self.options.concurrency,
+            programs: self.shared.queue.state_folder().join("handlers"),
         });
         for _ in 0..self.options.concurrency {
             self.start_thread()?;

@@ -1,5 +1,6 @@
 //! What a worker tells of itself.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -35,6 +36,8 @@ pub enum WorkerEvent {
         types: Vec<String>,
         /// How many jobs at the same time.
         concurrency: usize,
+        /// The folder from which it runs programs.
+        programs: PathBuf,
     },
     /// A job begins to run.
     AttemptStarted {

@@ -190,6 +190,19 @@ fn json_has_unsafe_characters_escaped_and_says_the_same() {
 }
 
 /// A row of plain SQL may have any id until it is admitted.
+/// A format of Rust takes no width above 65,535.
+#[test]
+fn an_endless_type_or_id_of_plain_sql_leaves_the_tables_readable() {
+    let q = Scratch::new();
+    let long = "t".repeat(70_000);
+    q.sql().execute("INSERT INTO jobs (id, type, payload) VALUES ('a', ?1, '{}')", [&long]).unwrap();
+    q.sql().execute("INSERT INTO jobs (id, type, payload) VALUES (?1, 'send_mail', '{}')", [&long]).unwrap();
+    for args in [["list"], ["stats"]] {
+        let shown = q.ok(&args);
+        assert!(shown.contains("tttt…") && shown.lines().all(|line| line.chars().count() < 1_000), "{args:?}");
+    }
+}
+
 #[test]
 fn ids_are_printed_without_unsafe_characters() {
     let q = Scratch::new();

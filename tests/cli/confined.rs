@@ -99,7 +99,7 @@ fn with_tools(more: &str) -> Scratch {
     let config = format!(
         "{more}\n[handlers.resize]\ncommand = [\"python3\", \"./tools/resize.py\", \"--conf=tools/resize.toml\"]\n\
          [handlers.linked]\ncommand = [\"tools/link.py\", \"{absolute}\"]\n\
-         [handlers.claude_extraction]\nfolder = \"ci\"\nargs = [\"--settings\", \"claude.json\"]\n"
+         [handlers.claude_extraction]\nfolder = \"ci\"\nargs = [\"--settings\", \"claude.json\", \"--mcp-config=mcp.json\"]\n"
     );
     fs::write(q.path().join(".jobq/config.toml"), config).unwrap();
     fs::create_dir(q.path().join(".jobq/handlers")).unwrap();
@@ -108,7 +108,7 @@ fn with_tools(more: &str) -> Scratch {
 }
 
 /// What handlers' commands name, and where git and Claude Code find commands.
-const RUN: [&str; 13] = [
+const RUN: [&str; 14] = [
     "tools/resize.py",
     "TOOLS/Resize.py",
     "tools/resize.toml",
@@ -116,6 +116,7 @@ const RUN: [&str; 13] = [
     "lib/new/absolute.py",
     "lib/handler.sh",
     "ci/claude.json",
+    "ci/mcp.json",
     ".git/config",
     "vendor/.GIT/hooks/post-checkout",
     ".git",
@@ -199,6 +200,19 @@ fn the_line_that_an_error_prints_allows_what_was_refused() {
         );
     }
     q.refused(2, &["enqueue", "create_file", &create(".claude/a 1x.json", "x")]);
+}
+
+#[test]
+fn no_job_changes_settings_or_schemas_that_are_linked_from_the_state_folder() {
+    let q = Scratch::new();
+    fs::rename(q.path().join(".jobq/config.toml"), q.path().join("jobq.toml")).unwrap();
+    symlink("../jobq.toml", q.path().join(".jobq/config.toml")).unwrap();
+    fs::create_dir(q.path().join("tools")).unwrap();
+    symlink("../tools", q.path().join(".jobq/handlers")).unwrap();
+    handler(&q, "x", "true");
+    for path in ["jobq.toml", "tools/x", "tools/x.schema.json"] {
+        assert!(q.refused(2, &["enqueue", "create_file", &create(path, OWNED)]).contains("put `allow = ["), "{path}");
+    }
 }
 
 #[test]

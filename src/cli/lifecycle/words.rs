@@ -1,7 +1,5 @@
 //! What a worker's events are in words, and as JSON.
 
-use std::path::Path;
-
 use jobq::clock::rfc3339;
 use jobq::worker::{AttemptEnd, AttemptReport};
 use jobq::{WorkerEvent, printable};
@@ -13,16 +11,16 @@ use crate::cli::output::{CYAN, DIM, GREEN, RED, YELLOW, below_each_other};
 use crate::cli::text::{self, shorten};
 
 /// With the time, in lines that fit a terminal of that width.
-pub(super) fn for_people(event: &WorkerEvent, programs: &Path, columns: Option<usize>) -> Option<String> {
+pub(super) fn for_people(event: &WorkerEvent, columns: Option<usize>) -> Option<String> {
     let time = &rfc3339(now())[11..19];
-    let text = in_words(event, programs)?;
+    let text = in_words(event)?;
     let text = columns.map_or(text.clone(), |columns| below_each_other(&text, time.len() + 1, columns));
     Some(format!("{DIM}{time}{DIM:#} {text}"))
 }
 
-fn in_words(event: &WorkerEvent, programs: &Path) -> Option<String> {
+fn in_words(event: &WorkerEvent) -> Option<String> {
     Some(match event {
-        WorkerEvent::Started { worker, types, concurrency } => {
+        WorkerEvent::Started { worker, types, concurrency, programs } => {
             let programs = printable(&programs.to_string_lossy());
             let types = types.join(", ");
             format!("{DIM}worker {worker}, {concurrency} at a time: {types}; programs from {programs}{DIM:#}")
@@ -97,9 +95,9 @@ struct Line<T> {
     data: T,
 }
 
-pub(super) fn for_programs(event: &WorkerEvent, programs: &Path) -> Option<String> {
+pub(super) fn for_programs(event: &WorkerEvent) -> Option<String> {
     match event {
-        WorkerEvent::Started { worker, types, concurrency } => {
+        WorkerEvent::Started { worker, types, concurrency, programs } => {
             let programs = programs.to_string_lossy();
             let data = json!({ "worker": worker, "types": types, "concurrency": concurrency, "programs": programs });
             line("worker_started", data)

@@ -66,7 +66,7 @@ pub fn cases() -> Vec<Case> {
     cases.push(fill(branches.as_bytes(), "`nope`"));
     cases.push(fill(many("{{ text", "|string", " }}").as_bytes(), "is larger than 262144 bytes"));
     cases.push(fill(b"\xff{{ text }}", "UTF-8"));
-    let requirements: [(&[u8], &str); 12] = [
+    let requirements: [(&[u8], &str); 11] = [
         (b"", "is not JSON"),
         (b"{", "is not JSON"),
         (b"[]", "is not a JSON object"),
@@ -75,7 +75,6 @@ pub fn cases() -> Vec<Case> {
         (b"{\"id\":null}", "id"),
         (b"{\"id\":\"\"}", "id"),
         (b"{\"id\":[\"x\"]}", "id"),
-        (b"{\"id\":\"r\",\"n\":18446744073709551616}", "18446744073709551616"),
         (b"{\"id\":\"r\",\"n\":1e999}", "is not JSON"),
         (b"{\"id\":\"\xff\"}", "UTF-8"),
         (b"{\"id\":\"\\ud800\"}", "is not JSON"),

@@ -88,46 +88,6 @@ fn matches(pattern: &str) -> Result<Vec<String>> {
 
 pub(super) fn read(file: &str, reader: &Reader) -> Result<Value> {
     let text = reader.read(file)?;
-    let value = serde_json::from_str(&text)
-        .map_err(|e| Error::invalid("requirement", format_args!("{} is not JSON: {e}", printable(file))))?;
-    if let Some(number) = too_long(&text) {
-        let why = format!("{} has the number {}, of which digits would be lost", printable(file), shortened(number));
-        return Err(Error::invalid("requirement", format_args!("{why}; write it as a text, in quotes")));
-    }
-    Ok(value)
-}
-
-/// The first integer of a JSON text that does not fit into 64 bits. It would be read
-/// as a fraction, and the prompt would have another number.
-fn too_long(json: &str) -> Option<&str> {
-    let (mut rest, is_number) = (json, |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'));
-    while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
-        rest = &rest[at..];
-        if let Some(text) = rest.strip_prefix('"') {
-            rest = after_string(text);
-            continue;
-        }
-        let (number, after) = rest.split_at(rest.find(|c| !is_number(c)).unwrap_or(rest.len()));
-        let fits = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
-        if !fits && !number.contains(['.', 'e', 'E']) {
-            return Some(number);
-        }
-        rest = after;
-    }
-    None
-}
-
-/// What comes after a string, of which the first quote is gone already.
-fn after_string(text: &str) -> &str {
-    let mut escaped = false;
-    let end = text.bytes().position(|byte| {
-        let is_end = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        is_end
-    });
-    end.map_or("", |end| &text[end + 1..])
-}
-
-fn shortened(number: &str) -> String {
-    if number.len() <= 60 { number.to_owned() } else { format!("{}…", &number[..60]) }
+    serde_json::from_str(&text)
+        .map_err(|e| Error::invalid("requirement", format_args!("{} is not JSON: {e}", printable(file))))
 }

@@ -1,7 +1,5 @@
 //! `jobq doctor`: is this queue in order, and if not, what is to be done.
 
-use std::path::Path;
-
 use jobq::doctor::{Check, Doctor, Verdict};
 use serde_json::json;
 
@@ -28,7 +26,6 @@ pub(super) fn run(args: &DoctorArgs, global: &Global, out: &mut Output) -> Outco
     let place = || Ok(Place::new(db.clone(), how, Config::beside(&db)?, global));
     tell(config(place()));
     tell(handlers(place()));
-    tell(gitignore(&db));
     let mut doctor = Doctor::at(&db).deep(args.deep);
     if let Some(root) = &global.root {
         doctor = doctor.root(root);
@@ -88,34 +85,5 @@ fn config(place: jobq::Result<Place>) -> Check {
             Check::warn(NAME, told.join("; "), advice)
         }
         Err(error) => Check::bad(NAME, error, "correct config.toml: no other command works with it as it is"),
-    }
-}
-
-/// In a project under git, the database should not be.
-fn gitignore(db: &Path) -> Check {
-    const NAME: &str = "gitignore";
-    let folder = std::path::absolute(db).unwrap_or_else(|_| db.to_owned());
-    let Some(folder) = folder.parent().filter(|folder| folder.file_name() == Some(".jobq".as_ref())) else {
-        return Check::ok(NAME, "the database is the application's own, and so is the choice");
-    };
-    let path = folder.join(".gitignore");
-    match std::fs::read_to_string(&path) {
-        Ok(_) => Check::ok(NAME, ".jobq/.gitignore is there"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if folder.ancestors().any(|parent| parent.join(".git").exists()) {
-                Check::warn(
-                    NAME,
-                    format_args!("{} is missing in a folder under git", path.display()),
-                    "`jobq init` writes it, so that the database is not committed",
-                )
-            } else {
-                Check::ok(NAME, "not under git")
-            }
-        }
-        Err(error) => Check::warn(
-            NAME,
-            format_args!("{} cannot be read: {error}", path.display()),
-            "make it readable, so that the database is not committed",
-        ),
     }
 }

@@ -30,7 +30,7 @@ fn each_check_is_a_line_and_the_last_one_counts_them() {
         assert_eq!(keys, ["advice", "check", "message", "verdict"], "{line}");
         assert_eq!(line["advice"].is_null(), line["verdict"] == "ok", "{line}");
     }
-    for check in ["config", "gitignore", "sqlite", "schema", "integrity", "pragmas", "payloads", "waits", "stage"] {
+    for check in ["config", "sqlite", "schema", "integrity", "pragmas", "payloads", "waits", "stage"] {
         assert_eq!(verdict(&lines, check), "ok", "{check}");
     }
     assert_eq!(summary["checks"], lines.len());
@@ -66,20 +66,6 @@ fn settings_that_cannot_be_read_are_a_finding_and_the_rest_is_looked_at() {
     assert_eq!((verdict(&lines, "config"), verdict(&lines, "integrity")), ("bad", "ok"));
     assert_eq!(summary["bad"], 1);
     assert!(lines.iter().any(|line| line["message"].as_str().unwrap().contains("busy_timeout")));
-}
-
-#[test]
-fn under_git_a_missing_ignore_file_is_told() {
-    let q = Scratch::new();
-    std::fs::remove_file(q.path().join(".jobq/.gitignore")).unwrap();
-    assert_eq!(verdict(&examined(&q, &[], 0).0, "gitignore"), "ok");
-    std::fs::create_dir(q.path().join(".git")).unwrap();
-    assert_eq!(verdict(&examined(&q, &[], 0).0, "gitignore"), "warn");
-    q.ok(&["init"]);
-    assert_eq!(verdict(&examined(&q, &[], 0).0, "gitignore"), "ok");
-    std::fs::remove_file(q.path().join(".jobq/.gitignore")).unwrap();
-    std::fs::create_dir(q.path().join(".jobq/.gitignore")).unwrap();
-    assert_eq!(verdict(&examined(&q, &[], 0).0, "gitignore"), "warn", "it cannot be read");
 }
 
 #[test]

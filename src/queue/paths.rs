@@ -126,17 +126,8 @@ fn refuse_second_root(folder: &Path) -> Result<()> {
     if !is_link || folder.file_name() != Some(".jobq".as_ref()) {
         return Ok(());
     }
-    let next = match std::fs::canonicalize(folder).ok() {
-        Some(target) if target.file_name() != Some(".jobq".as_ref()) => {
-            format!("put {} in the place of the link, under its name", target.display())
-        }
-        target => {
-            let home = target.as_deref().and_then(Path::parent).unwrap_or(Path::new("its folder"));
-            format!("use `--root {}`, or make a queue here", home.display())
-        }
-    };
     let text =
-        format_args!("{} is a link, and a queue has one folder that its jobs may touch; {next}", folder.display());
+        format_args!("{} is a link; open the queue from the folder that holds the real `.jobq`", folder.display());
     Err(Error::invalid("db", text))
 }
 

@@ -42,7 +42,6 @@
 mod at_work;
 #[cfg(feature = "tokio")]
 mod clocks;
-mod endless;
 mod enqueued;
 mod lookout;
 mod patience;
@@ -91,8 +90,6 @@ pub struct TestQueue {
     queue: Arc<Queue>,
     registry: Registry,
     clock: Arc<QueueClock>,
-    /// How many of them `run_all` follows.
-    generations: usize,
     turns: turns::Turns,
     #[cfg(feature = "tokio")]
     clocks: Arc<clocks::Clocks>,
@@ -125,29 +122,11 @@ impl TestQueue {
             queue: Arc::new(queue),
             registry,
             clock,
-            generations: endless::GENERATIONS,
             turns: turns::Turns::default(),
             #[cfg(feature = "tokio")]
             clocks: Arc::default(),
             _folder: folder,
         }
-    }
-
-    /// The same queue, for jobs that queue others, which queue others, and so on, more
-    /// than 1,000 times over: [`run_all`](TestQueue::run_all) takes that for a loop
-    /// unless it is told how many generations there may be. How many jobs one of
-    /// them queues does not matter, up to 100 times as many attempts in all. Attempts
-    /// of one job at one time may be 1,000 whatever is said here, or as many if that is more.
-    ///
-    /// ```
-    /// # use jobq::{Registry, testing::TestQueue};
-    /// let queue = TestQueue::new(Registry::builtin()).generations(5_000);
-    /// assert_eq!(queue.run_all().completed, 0);
-    /// ```
-    #[must_use]
-    pub fn generations(mut self, most: usize) -> Self {
-        self.generations = most;
-        self
     }
 
     /// The queue, for code that keeps one.

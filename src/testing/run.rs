@@ -17,7 +17,6 @@ use super::TestQueue;
 use super::at_work::{AtWork, asleep};
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
-use super::endless::Ancestry;
 use super::lookout::Lookout;
 use super::turns::Turn;
 use super::watch::Watch;
@@ -81,8 +80,8 @@ impl TestQueue {
     ///
     /// # Panics
     /// If the queue cannot be used for ten seconds, as when a transaction of the test is open, if an async handler waits for a runtime that runs
-    /// nothing for ten seconds (its only thread is the one that waits here), if the jobs never end because each
-    /// queues another (see [`generations`](TestQueue::generations)), or if a handler or a hook calls this for
+    /// nothing for ten seconds (its only thread is the one that waits here), if there are more than 10,000
+    /// attempts, because jobs queue each other for ever or one is always due again, or if a handler or a hook calls this for
     /// the queue that it is run by: what it queues is run anyway.
     #[track_caller]
     pub fn run_all(&self) -> Ran {
@@ -161,7 +160,6 @@ impl TestQueue {
         Ok(Run {
             queue: self.queue(),
             registry: self.registry.clone(),
-            generations: self.generations,
             turn: self.turns.next(),
             #[cfg(feature = "tokio")]
             clocks: Arc::clone(&self.clocks),
@@ -218,7 +216,6 @@ impl Drop for StopWhenDropped {
 struct Run {
     queue: Arc<Queue>,
     registry: Registry,
-    generations: usize,
     turn: Turn,
     #[cfg(feature = "tokio")]
     clocks: Arc<Clocks>,
@@ -237,9 +234,7 @@ impl Run {
         let needs = |what: &'static str| move |error| format!("a test needs {what}: {error}");
         // Nothing is pruned: a test that moves its clock by a year looks for its jobs all the same.
         let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
-        let ancestry =
-            Ancestry::of(Arc::clone(&self.queue), self.generations).map_err(needs("the queue to be read"))?;
-        let watch = Watch::of(Arc::clone(&self.queue), ancestry, shutdown.clone(), self.turn.current.clone());
+        let watch = Watch::of(Arc::clone(&self.queue), shutdown.clone(), self.turn.current.clone());
         #[cfg(feature = "tokio")]
         let watch = watch.with_clocks(self.clocks, self.blocked);
         let registry = self.registry.each(|handler| Arc::new(Watched { handler, run: watch.clone() }));

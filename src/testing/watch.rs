@@ -8,7 +8,6 @@ use tokio::runtime::Handle;
 
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
-use super::endless::Ancestry;
 use super::lookout::{AtIt, Overdue, Part};
 use super::patience::say;
 #[cfg(feature = "tokio")]
@@ -19,9 +18,11 @@ use crate::handler::Runtime;
 use crate::queue::Queue;
 use crate::worker::{AttemptReport, Shutdown, WorkerEvent};
 
+/// In one run. More are most likely a loop: jobs that queue each other, or one that is always due again.
+const MOST_ATTEMPTS: usize = 10_000;
+
 /// What was heard while it ran.
 struct Heard {
-    ancestry: Ancestry,
     attempts: Vec<AttemptReport>,
     at_it: AtIt,
     #[cfg(feature = "tokio")]
@@ -33,17 +34,18 @@ struct Heard {
 impl Heard {
     /// Something may have to be told, or it makes no sense to go on.
     fn hear(&mut self, event: &WorkerEvent) -> Option<Overdue> {
-        // What cannot be read now is no reason to stop.
         match event {
-            WorkerEvent::AttemptStarted { job_id, .. } => {
-                let _ = self.ancestry.begins(job_id);
-                None
-            }
             WorkerEvent::Attempt(report) => {
                 #[cfg(feature = "tokio")]
                 drop(self.probe.take());
                 self.attempts.push(report.clone());
-                self.ancestry.ended(report).unwrap_or_default().map(Overdue::GiveUp)
+                (self.attempts.len() > MOST_ATTEMPTS).then(|| {
+                    let last = format!("`{}` {}", report.job_type, report.job_id);
+                    Overdue::GiveUp(format!(
+                        "a run stops after {MOST_ATTEMPTS} attempts; the last job was {last}: see what queues it, or makes it \
+                         due again at once"
+                    ))
+                })
             }
             WorkerEvent::Trouble { error, .. } => self.at_it.trouble(error, Instant::now()),
             WorkerEvent::TroubleOver => {
@@ -70,9 +72,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn of(queue: Arc<Queue>, ancestry: Ancestry, shutdown: Shutdown, current: Current) -> Self {
+    pub(super) fn of(queue: Arc<Queue>, shutdown: Shutdown, current: Current) -> Self {
         let heard = Heard {
-            ancestry,
             attempts: Vec::new(),
             at_it: AtIt::default(),
             #[cfg(feature = "tokio")]

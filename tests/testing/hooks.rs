@@ -84,14 +84,6 @@ fn what_a_hook_queues_is_run_and_in_its_place() {
 }
 
 #[test]
-fn all_that_one_hook_queues_is_of_one_generation() {
-    let (queue, _) = world();
-    let queue = queue.generations(1);
-    queue.enqueue(step("a", Some("b c d"))).unwrap();
-    assert_eq!(queue.run_all().completed, 4);
-}
-
-#[test]
 fn a_hook_of_a_failed_job_is_waited_for_too() {
     let (queue, steps) = world();
     let id = queue.enqueue(Step { fails: true, ..step("a", Some("b")) }).unwrap().id;

@@ -86,5 +86,5 @@ fn a_worker_protects_the_commands_of_its_own_programs() {
     Worker::new(Arc::clone(&queue), registry, options).unwrap().run(&Shutdown::new()).unwrap();
     let job = queue.get(&job).unwrap();
     assert_eq!(job.status, Status::Failed);
-    assert!(job.last_error.unwrap().contains("a handler's command names it"));
+    assert!(job.last_error.unwrap().contains("jobq reads or runs it for a handler"));
 }

@@ -111,7 +111,7 @@ fn a_reaper_that_is_killed_leaves_nothing_behind() {
 #[test]
 fn a_program_that_kills_who_watches_it_uses_up_its_attempts() {
     let supervisor = "$(ps -o ppid= -p $PPID)";
-    let no_report = ["supervisor_killed", "kills ended without a report"];
+    let no_report = ["supervisor_killed", "no report from the supervisor of"];
     for (victims, words) in [
         ("$PPID", no_report),
         (&*format!("{supervisor} $PPID"), no_report),

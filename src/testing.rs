@@ -43,8 +43,6 @@ mod at_work;
 #[cfg(feature = "tokio")]
 mod clocks;
 mod enqueued;
-mod lookout;
-mod patience;
 #[cfg(feature = "tokio")]
 mod probe;
 mod queue_clock;
@@ -75,6 +73,9 @@ use crate::store::{Limits, Store as _};
 ///
 /// Its methods panic where an application's code would return an error: in a
 /// test that is the message one wants.
+///
+/// A test hangs if a handler or hook waits for the thread that the test blocks, for another run of the same
+/// queue, or for a paused clock of tokio that the run keeps still. A handler ends at its timeout; a hook has none.
 ///
 /// ```
 /// use jobq::testing::TestQueue;

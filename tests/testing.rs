@@ -9,6 +9,8 @@ mod clock;
 mod endless;
 #[path = "testing/hooks.rs"]
 mod hooks;
+#[path = "testing/locked.rs"]
+mod locked;
 #[path = "testing/messages.rs"]
 mod messages;
 #[path = "testing/overlap.rs"]
@@ -19,8 +21,6 @@ mod paused;
 #[cfg(feature = "tokio")]
 #[path = "testing/runtimes.rs"]
 mod runtimes;
-#[path = "testing/said.rs"]
-mod said;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

@@ -50,12 +50,6 @@ impl AtWork {
         *self.lock() = None;
     }
 
-    /// What the clock shows that this keeps from leaping.
-    pub(super) fn holds(&self) -> Option<tokio::time::Instant> {
-        let _within = self.lock().is_some().then(|| self.runtime.enter())?;
-        Some(tokio::time::Instant::now())
-    }
-
     pub(super) fn is_of(&self, runtime: &Handle) -> bool {
         self.runtime.id() == runtime.id()
     }

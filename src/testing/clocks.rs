@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 
 use super::at_work::AtWork;
 
@@ -51,15 +50,6 @@ impl Clocks {
         if !state.waited_for.iter().any(is_it) {
             state.tell(runtime, AtWork::resume);
         }
-    }
-
-    /// Whether one that a run holds shows what it did then, and so is paused.
-    pub(super) fn stand_still_since(&self, before: &mut Vec<Instant>) -> bool {
-        let held: Vec<Instant> =
-            self.lock().runs.iter().filter_map(Weak::upgrade).filter_map(|run| run.holds()).collect();
-        let stands = held.iter().any(|clock| before.contains(clock));
-        *before = held;
-        stands
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

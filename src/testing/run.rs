@@ -9,15 +9,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-#[cfg(feature = "tokio")]
-use tokio::runtime::Handle;
-
 use super::TestQueue;
 #[cfg(feature = "tokio")]
 use super::at_work::{AtWork, asleep};
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
-use super::lookout::Lookout;
 use super::turns::Turn;
 use super::watch::Watch;
 use super::within::{self, Watched};
@@ -64,9 +60,7 @@ impl TestQueue {
     /// [`Supervisor`](crate::Supervisor).
     ///
     /// In an async test, `run_all_async` does the same and lets the runtime go on. Of
-    /// runs at the same time one works after the other. What may never end is said on
-    /// stderr after ten seconds: a hook that does not return, a job that keeps the next run
-    /// waiting, a handler that blocks while tokio's clock is paused.
+    /// runs at the same time one works after the other.
     ///
     /// ```
     /// # use jobq::{NewJob, Registry, handlers::CreateFile, testing::TestQueue};
@@ -79,10 +73,10 @@ impl TestQueue {
     /// ```
     ///
     /// # Panics
-    /// If the queue cannot be used for ten seconds, as when a transaction of the test is open, if an async handler waits for a runtime that runs
-    /// nothing for ten seconds (its only thread is the one that waits here), if there are more than 10,000
-    /// attempts, because jobs queue each other for ever or one is always due again, or if a handler or a hook calls this for
-    /// the queue that it is run by: what it queues is run anyway.
+    /// - If the worker cannot use the queue and ten seconds later still cannot. Most often a transaction of the test is open.
+    /// - If an async handler waits for a runtime that runs nothing for ten seconds. Most often its only thread waits here.
+    /// - If there are more than 10,000 attempts, because jobs queue each other for ever or one is always due again.
+    /// - If a handler or a hook calls this for the queue that it is run by. What it queues is run anyway.
     #[track_caller]
     pub fn run_all(&self) -> Ran {
         // Not in a closure, which would be taken for the caller.
@@ -140,8 +134,7 @@ impl TestQueue {
 
     #[cfg(feature = "tokio")]
     fn run_here(&self) -> Result<Ran, String> {
-        let mut run = self.run()?;
-        run.blocked = Handle::try_current().ok();
+        let run = self.run()?;
         // In a call of async code it is the run that holds the clock, because only that knows when a handler waits.
         let _at_work = self.clocks.hold();
         asleep(|| run.all(&Shutdown::new()))
@@ -163,8 +156,6 @@ impl TestQueue {
             turn: self.turns.next(),
             #[cfg(feature = "tokio")]
             clocks: Arc::clone(&self.clocks),
-            #[cfg(feature = "tokio")]
-            blocked: None,
         })
     }
 }
@@ -219,14 +210,12 @@ struct Run {
     turn: Turn,
     #[cfg(feature = "tokio")]
     clocks: Arc<Clocks>,
-    #[cfg(feature = "tokio")]
-    blocked: Option<Handle>,
 }
 
 impl Run {
     /// The error is what the test is told.
     fn all(self, shutdown: &Shutdown) -> Result<Ran, String> {
-        self.turn.wait(|| shutdown.requests() == 0);
+        self.turn.wait();
         if shutdown.requests() > 0 {
             // Dropped before it began.
             return Ok(Ran::default());
@@ -234,16 +223,15 @@ impl Run {
         let needs = |what: &'static str| move |error| format!("a test needs {what}: {error}");
         // Nothing is pruned: a test that moves its clock by a year looks for its jobs all the same.
         let options = WorkerOptions { drain: true, retention: Retention::forever(), ..WorkerOptions::default() };
-        let watch = Watch::of(Arc::clone(&self.queue), shutdown.clone(), self.turn.current.clone());
+        let watch = Watch::of(Arc::clone(&self.queue), shutdown.clone());
         #[cfg(feature = "tokio")]
-        let watch = watch.with_clocks(self.clocks, self.blocked);
+        let watch = watch.with_clocks(self.clocks);
         let registry = self.registry.each(|handler| Arc::new(Watched { handler, run: watch.clone() }));
         let worker = Worker::new(self.queue, registry, options).map_err(needs("a worker"))?;
         let worker = worker.one_by_one().observed_by({
             let watch = watch.clone();
             move |event: &WorkerEvent| watch.hear(event)
         });
-        let _lookout = Lookout::of(watch.clone());
         let summary = worker.run(shutdown).map_err(needs("the worker to work"))?;
         let WorkerSummary { completed, failed, rescheduled, others } = summary;
         Ok(Ran { completed, failed, rescheduled, others, attempts: watch.outcome()? })

@@ -1,22 +1,19 @@
 //! What a test hears of a run, and the way to end it before its time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
-#[cfg(feature = "tokio")]
-use tokio::runtime::Handle;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "tokio")]
 use super::clocks::Clocks;
-use super::lookout::{AtIt, Overdue, Part};
-use super::patience::say;
 #[cfg(feature = "tokio")]
-use super::probe::{Probe, Stuck};
-use super::turns::Current;
+use super::probe::Probe;
 #[cfg(feature = "tokio")]
 use crate::handler::Runtime;
 use crate::queue::Queue;
 use crate::worker::{AttemptReport, Shutdown, WorkerEvent};
+
+/// Longer than a busy machine keeps a task waiting, and shorter than a job may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// In one run. More are most likely a loop: jobs that queue each other, or one that is always due again.
 const MOST_ATTEMPTS: usize = 10_000;
@@ -24,7 +21,8 @@ const MOST_ATTEMPTS: usize = 10_000;
 /// What was heard while it ran.
 struct Heard {
     attempts: Vec<AttemptReport>,
-    at_it: AtIt,
+    /// Since when the queue cannot be used.
+    trouble: Option<Instant>,
     #[cfg(feature = "tokio")]
     probe: Option<Probe>,
     /// Why it was stopped.
@@ -32,8 +30,8 @@ struct Heard {
 }
 
 impl Heard {
-    /// Something may have to be told, or it makes no sense to go on.
-    fn hear(&mut self, event: &WorkerEvent) -> Option<Overdue> {
+    /// Returns why it makes no sense to go on, if it does not.
+    fn hear(&mut self, event: &WorkerEvent, now: Instant) -> Option<String> {
         match event {
             WorkerEvent::Attempt(report) => {
                 #[cfg(feature = "tokio")]
@@ -41,15 +39,25 @@ impl Heard {
                 self.attempts.push(report.clone());
                 (self.attempts.len() > MOST_ATTEMPTS).then(|| {
                     let last = format!("`{}` {}", report.job_type, report.job_id);
-                    Overdue::GiveUp(format!(
+                    format!(
                         "a run stops after {MOST_ATTEMPTS} attempts; the last job was {last}: see what queues it, or makes it \
                          due again at once"
-                    ))
+                    )
                 })
             }
-            WorkerEvent::Trouble { error, .. } => self.at_it.trouble(error, Instant::now()),
+            // Comes again with each try that fails.
+            WorkerEvent::Trouble { error, .. } => {
+                let since = *self.trouble.get_or_insert(now);
+                (now.saturating_duration_since(since) >= PATIENCE).then(|| {
+                    format!(
+                        "a test needs a queue that can be used, and for {} seconds this one could not: {error}; is a \
+                         transaction of the test open? Jobs cannot be run before it has ended",
+                        PATIENCE.as_secs()
+                    )
+                })
+            }
             WorkerEvent::TroubleOver => {
-                self.at_it.trouble_is_over();
+                self.trouble = None;
                 None
             }
             _ => None,
@@ -63,19 +71,15 @@ pub(super) struct Watch {
     queue: Arc<Queue>,
     shutdown: Shutdown,
     heard: Arc<Mutex<Heard>>,
-    pub(super) current: Current,
     #[cfg(feature = "tokio")]
     pub(super) clocks: Arc<Clocks>,
-    /// The runtime that the test waits within, on one of its threads.
-    #[cfg(feature = "tokio")]
-    blocked: Option<Handle>,
 }
 
 impl Watch {
-    pub(super) fn of(queue: Arc<Queue>, shutdown: Shutdown, current: Current) -> Self {
+    pub(super) fn of(queue: Arc<Queue>, shutdown: Shutdown) -> Self {
         let heard = Heard {
             attempts: Vec::new(),
-            at_it: AtIt::default(),
+            trouble: None,
             #[cfg(feature = "tokio")]
             probe: None,
             hopeless: None,
@@ -84,17 +88,14 @@ impl Watch {
             queue,
             shutdown,
             heard: Arc::new(Mutex::new(heard)),
-            current,
             #[cfg(feature = "tokio")]
             clocks: Arc::default(),
-            #[cfg(feature = "tokio")]
-            blocked: None,
         }
     }
 
     #[cfg(feature = "tokio")]
-    pub(super) fn with_clocks(self, clocks: Arc<Clocks>, blocked: Option<Handle>) -> Self {
-        Self { clocks, blocked, ..self }
+    pub(super) fn with_clocks(self, clocks: Arc<Clocks>) -> Self {
+        Self { clocks, ..self }
     }
 
     pub(super) fn is_of(&self, queue: &Arc<Queue>) -> bool {
@@ -102,28 +103,9 @@ impl Watch {
     }
 
     pub(super) fn hear(&self, event: &WorkerEvent) {
-        let found = self.heard().hear(event);
-        self.act_on(found);
-    }
-
-    pub(super) fn begins(&self, job: &Arc<String>, part: Part) {
-        self.heard().at_it.begins(job, part, Instant::now());
-    }
-
-    pub(super) fn ends(&self, job: &Arc<String>) {
-        self.heard().at_it.ends(job);
-    }
-
-    pub(super) fn look(&self, now: Instant, clock_stands: bool) {
-        let found = self.heard().at_it.look(now, clock_stands);
-        self.act_on(found);
-    }
-
-    fn act_on(&self, found: Option<Overdue>) {
-        match found {
-            Some(Overdue::Say(what)) => say(&what),
-            Some(Overdue::GiveUp(why)) => self.give_up(why),
-            None => {}
+        let hopeless = self.heard().hear(event, Instant::now());
+        if let Some(why) = hopeless {
+            self.give_up(why);
         }
     }
 
@@ -138,18 +120,11 @@ impl Watch {
     #[cfg(feature = "tokio")]
     pub(super) fn waits(&self, job: &str, runtime: &Runtime) {
         let (watch, job) = (self.clone(), job.to_owned());
-        let is_blocked = self.blocked.as_ref().is_some_and(|blocked| blocked.id() == runtime.handle().id());
-        let stuck = move |what: Stuck| match what {
-            Stuck::Runtime => watch.give_up(format!(
+        let stuck = move || {
+            watch.give_up(format!(
                 "{job} waits for its runtime, which runs nothing; if its only thread waits in `run_all`, use \
                  `run_all_async`, or a runtime of several threads"
-            )),
-            Stuck::Clock if is_blocked => say(&format!(
-                "{job} waits, and the paused clock of its runtime stands still, as it does while `run_all` is in \
-                 `spawn_blocking`; if it waits for that clock, neither goes on: use `run_all_async`"
-            )),
-            // Nothing may be waiting for it.
-            Stuck::Clock => {}
+            ));
         };
         self.heard().probe = Some(Probe::of(runtime, stuck));
     }
@@ -163,5 +138,23 @@ impl Watch {
 
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_gives_up_on_a_queue_that_fails_for_ten_seconds_without_a_success() {
+        let (shutdown, begun) = (Shutdown::new(), Instant::now());
+        let folder = tempfile::tempdir().unwrap();
+        let watch = Watch::of(Arc::new(Queue::init(folder.path()).unwrap()), shutdown);
+        let trouble = WorkerEvent::Trouble { error: "locked".to_owned(), retry_in: Duration::from_secs(1) };
+        let hear = |event: &WorkerEvent, now| watch.heard().hear(event, now);
+        assert_eq!(hear(&trouble, begun), None);
+        assert_eq!(hear(&WorkerEvent::TroubleOver, begun), None);
+        assert_eq!(hear(&trouble, begun + PATIENCE), None, "it worked meanwhile");
+        assert!(hear(&trouble, begun + PATIENCE * 2).is_some_and(|why| why.contains("locked")));
     }
 }

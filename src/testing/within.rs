@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::lookout::Part;
 use super::watch::Watch;
 use crate::handler::{AnyHandler, Context, Ended, HandlerError, Prepared};
 use crate::job::Job;
@@ -46,10 +45,8 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    fn enter(&self, job: &Job, part: Part) -> Entered {
+    fn enter(&self, job: &Job) -> Entered {
         let job = Arc::new(format!("`{}` {}", job.job_type, job.id));
-        self.run.current.set(&job);
-        self.run.begins(&job, part);
         HERE.set(Some(Within { run: self.run.clone(), job }));
         Entered
     }
@@ -60,15 +57,13 @@ struct Entered;
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let Some(Within { run, job }) = HERE.take() {
-            run.ends(&job);
-        }
+        HERE.set(None);
     }
 }
 
 impl AnyHandler for Watched {
     fn run(&self, ctx: &Context, job: &Job) -> Result<Prepared, HandlerError> {
-        let _within = self.enter(job, Part::Handler);
+        let _within = self.enter(job);
         self.handler.run(ctx, job)
     }
 
@@ -77,12 +72,12 @@ impl AnyHandler for Watched {
     }
 
     fn on_success(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
-        let _within = self.enter(ended.job, Part::Hook);
+        let _within = self.enter(ended.job);
         self.handler.on_success(ended)
     }
 
     fn on_failure(&self, ended: &Ended<'_>) -> Result<(), HandlerError> {
-        let _within = self.enter(ended.job, Part::Hook);
+        let _within = self.enter(ended.job);
         self.handler.on_failure(ended)
     }
 }

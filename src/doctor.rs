@@ -6,7 +6,7 @@
 //! place       filesystems, room, synced folders
 //! database    SQLite, schema, integrity, settings, log, write lock
 //! jobs        clock, leases, waits, admission, payloads
-//! leftovers   staged files and lock files of the dead
+//! leftovers   staged files of dead processes
 //! processes   who holds a lock, and in what state it is
 //! ```
 //!

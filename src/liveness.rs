@@ -69,26 +69,6 @@ pub(crate) fn holds_lock(locked_by: &str, folder: &Path) -> Result<bool> {
     Ok(lock_file::judge(&folder.join(format!("{locked_by}.lock")))? == Verdict::Alive)
 }
 
-/// Names of lock files that nobody holds.
-pub(crate) fn dead_locks(folder: &Path) -> Result<Vec<String>> {
-    let at = |e: std::io::Error| Error::new(ErrorKind::Io, format!("cannot read {}: {e}", folder.display()));
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        // Nobody has claimed anything yet.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(at(e)),
-    };
-    let mut dead = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(at)?.path();
-        if path.extension() == Some("lock".as_ref()) && matches!(lock_file::judge(&path), Ok(Verdict::Dead(_))) {
-            dead.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        }
-    }
-    dead.sort();
-    Ok(dead)
-}
-
 /// Owners of leases that are dead, each with what it had started. Only looks.
 fn dead_owners(leases: Vec<HeldLease>, folder: &Path) -> Vec<(Owner, DeadOwner)> {
     let owners: BTreeMap<String, Owner> =

@@ -1,4 +1,4 @@
-//! What the dead have left.
+//! Staged files that dead processes have left.
 
 use jobq::doctor::Verdict;
 use jobq::liveness::OwnerLock;
@@ -34,15 +34,4 @@ fn what_a_living_process_has_staged_is_no_litter() {
     assert_eq!(world.examine().troubles(), [""; 0]);
     world.let_go(lock);
     world.examine().says("stage", Verdict::Warn, &["1 file (1 bytes)"]);
-}
-
-#[test]
-fn lock_files_of_the_dead_are_told_and_those_of_the_living_are_not() {
-    let world = World::new();
-    let lock = OwnerLock::acquire(&world.state().join("owners")).unwrap();
-    let file = lock.owner().lock_file.clone();
-    assert_eq!(world.examine().troubles(), [""; 0]);
-    world.let_go(lock);
-    world.examine().only("lock_files", Verdict::Warn, &["1 lock file", &file, "jobq reclaim"]);
-    assert!(world.state().join("owners").join(&file).exists());
 }

@@ -1,6 +1,6 @@
 //! Which folder the queue was made in. The database records inode and birth time of its state folder. If they differ or
 //! are missing, the folder was copied, unpacked or cloned: what is recorded there may be somebody else's work, or work
-//! that the original does, too. Such a queue is only read until its user says which of the two it is.
+//! that the original does, too. jobq only reads such a queue until its user attaches it.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -20,8 +20,8 @@ use crate::error::{Error, ErrorKind};
 pub enum Attach {
     /// The original is gone: its unfinished jobs go on here.
     Move,
-    /// It is a copy, or comes from somebody else: undecided jobs are cancelled, and decided ones fail like a withdrawn
-    /// commit, also if they are retried.
+    /// This is a copy: undecided jobs are cancelled, decided ones fail like a withdrawn commit, and no retry applies what
+    /// was decided.
     New,
 }
 

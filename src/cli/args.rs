@@ -64,7 +64,7 @@ pub(crate) struct Global {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make a queue in a folder; repeating it changes only the folder's mode
+    /// Make a queue in a folder; repeating it keeps what is there
     Init(InitArgs),
     /// Queue a job, or many with --batch
     Enqueue(Box<EnqueueArgs>),
@@ -294,7 +294,7 @@ pub(crate) struct AttachArgs {
     /// The original is gone: unfinished jobs go on here
     #[arg(long = "move")]
     pub(crate) moved: bool,
-    /// It is a copy, or somebody else's: unfinished jobs end
+    /// This is a copy: unfinished jobs end
     #[arg(long)]
     pub(crate) new: bool,
 }

@@ -137,7 +137,7 @@ impl QueueOptions {
     }
 
     /// Accepts a state folder that was copied or moved, and records it as the queue's own (see [`Attach`]). Returns
-    /// false, and changes nothing, if the queue was made in this folder.
+    /// false if this folder is recorded already.
     pub fn attach(self, how: Attach) -> Result<bool> {
         // A database of the application's own may have been copied without the folder beside it.
         let paths = QueuePaths::of(self.db.clone(), self.db.exists())?;

@@ -127,6 +127,7 @@ fn a_new_site_ends_what_the_original_does() {
         assert!(error.contains("withdrawn"), "{way}: {error}");
         q.ok(&["worker", "--drain"]);
         assert!(!q.path().join("decided.txt").exists() && !q.path().join("waits.txt").exists(), "{way}");
+        assert_eq!(std::fs::read_dir(q.path().join(".jobq/stage")).unwrap().count(), 0, "{way}");
         q.enqueue(&["create_file", r#"{"path":"waits.txt","content":"new"}"#]);
         q.ok(&["worker", "--drain"]);
         assert_eq!(std::fs::read_to_string(q.path().join("waits.txt")).unwrap(), "new", "{way}");

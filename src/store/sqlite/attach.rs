@@ -24,7 +24,7 @@ pub(super) fn attach(tx: &Tx<'_>, state: &Path, how: Attach) -> Result<bool> {
 }
 
 /// The original still runs these jobs, so they end here. Their owners do not work in this folder. Failed jobs that were
-/// decided lose their plans, too: a retry would apply them.
+/// decided count as withdrawn, too: a retry would apply their plans. Without plans, a sweep removes what they have staged.
 fn end_all(tx: &Tx<'_>) -> Result<()> {
     let why = format!("{}: the queue was attached as a new one", crate::store::WITHDRAWN);
     tx.execute(
